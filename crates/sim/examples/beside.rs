@@ -7,16 +7,19 @@
 //! - `crowd CONTROL [SECONDS]`: 10, 30 and 50 of its own beside each other; loss, Jain's index, the least share.
 //! - `crowds CONTROL [SECONDS]`: the same for 35 other crowds of 20 to 60.
 //! - `alone CONTROL [SECONDS]`: random loss; goodput as a share of the path, and the queue.
+//! - `slow CONTROL RIVAL [SECONDS]`: slow paths with a short round trip and a queue of 500 packets, beside receivers that
+//!   delay acknowledgements and that do not; alone, and beside RIVAL in a queue of 40.
 //! - `unsteady CONTROL RIVAL [SECONDS]`: delays that vary; alone with random loss, and beside RIVAL without.
 #![allow(clippy::print_stdout)]
 
 use anabranch_mptcp::ConnectionConfig;
+use anabranch_policy::rate::Rate;
 use anabranch_policy::time::{Duration, Instant};
+use anabranch_sim::World;
 use anabranch_sim::link::{DelayModel, LinkConfig, LossModel};
 use anabranch_sim::reference::{
-    Bottleneck, PACKET, apart, crowd, link_with, shared_link, two_hosts, unlimited, upload,
+    Bottleneck, PACKET, apart, crowd, link_with, recorded, round_trips, shared_link, unlimited,
 };
-use anabranch_sim::{FlowConfig, World};
 
 fn config(control: &str, multipath: bool) -> ConnectionConfig {
     unlimited(Box::leak(control.to_owned().into_boxed_str()), multipath, 64 << 20)
@@ -131,6 +134,10 @@ fn in_crowds(control: &str, links: &[(u64, f64)], crowds: &[usize], seconds: f64
     }
 }
 
+fn at(sorted: &[f64], share: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * share) as usize]
+}
+
 fn alone(control: &str, seconds: f64) {
     for mbit in [20, 100] {
         for rtt in [20, 60, 200] {
@@ -138,26 +145,43 @@ fn alone(control: &str, seconds: f64) {
                 let product = mbit as f64 * 1e6 / 8.0 * rtt as f64 / 1e3 / f64::from(PACKET);
                 let bottleneck =
                     Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, ((product * 1.0) as usize).max(2)) };
-                let (mut world, client, paths) = two_hosts(1, &[bottleneck]);
-                let flow =
-                    upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, &config(control, false));
-                world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
+                let mut world = recorded(&bottleneck.forward(), &bottleneck.backward(), &config(control, false));
                 let rate = rates(&mut world, seconds)[0];
-                let results = world.results();
-                let measured = results.flows[0].measurements.as_ref().expect("it is recorded");
-                let mut seen = measured.subflows[0].latest_rtt.clone();
-                seen.drain(..seen.len() / 3);
-                seen.sort_by(f64::total_cmp);
-                let rtt_at = |share: f64| seen[((seen.len() - 1) as f64 * share) as usize] * 1e3;
+                let seen = round_trips(&mut world);
                 let most = mbit as f64 * 1400.0 / f64::from(PACKET) * (1.0 - loss);
                 println!(
                     "{mbit:3} Mbit/s {rtt:3} ms {:4.1} %: {:.2} of what the path has, RTT {:.1} ms, 95 % {:.1}",
                     loss * 100.0,
                     rate / most,
-                    rtt_at(0.5),
-                    rtt_at(0.95)
+                    at(&seen, 0.5),
+                    at(&seen, 0.95)
                 );
             }
+        }
+    }
+}
+
+/// Slow paths, where a segment takes a large part of the round trip.
+fn slow(control: &str, rival: &str, seconds: f64) {
+    let back = link_with(1000, 0, Some(100.0));
+    for kbit in [300, 500, 1000, 2000, 5000] {
+        for rtt in [4, 20, 50] {
+            print!("{:4.1} Mbit/s {rtt:2} ms ", kbit as f64 / 1e3);
+            for delayed in [40, 0] {
+                let rate = Rate::from_bits_per_second(kbit * 1000);
+                let link = |queue| LinkConfig::new(rate, Duration::from_millis(rtt), queue);
+                let [mut own, other] = [control, rival].map(|name| config(name, false));
+                own.tcp.delayed_ack = Duration::from_millis(delayed);
+                let mut world = recorded(&link(500), &back, &own);
+                let alone = rates(&mut world, seconds)[0];
+                let both = rates(&mut shared_link(1, (1, 1), (&link(40), &back), &own, &other), seconds);
+                let most = kbit as f64 / 1e3 * 1400.0 / f64::from(PACKET);
+                let seen = round_trips(&mut world);
+                let theirs = 2.0 * both[1] / (both[0] + both[1]);
+                let (share, usual, long) = (alone / most, at(&seen, 0.5), at(&seen, 0.95));
+                print!("  {delayed:2} ms: {share:.2}, RTT {usual:.0}, 95 % {long:.0}; beside {theirs:.2}");
+            }
+            println!();
         }
     }
 }
@@ -192,6 +216,7 @@ fn main() {
         "crowd" => in_crowds(&word(1, "anabranch"), &CROWDED, &[10, 30, 50], seconds(2, 45.0)),
         "crowds" => in_crowds(&word(1, "anabranch"), &MORE_CROWDED, &[20, 35, 45, 50, 60], seconds(2, 45.0)),
         "apart" => on_two(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
+        "slow" => slow(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
         "unsteady" => unsteady(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),
         "alone" => alone(&word(1, "anabranch"), seconds(2, 45.0)),
         _ => beside(&word(1, "anabranch"), &word(2, "cubic"), seconds(3, 60.0)),

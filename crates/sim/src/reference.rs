@@ -156,15 +156,21 @@ fn client_and_server(world: &mut World) -> (HostId, HostId) {
 
 /// A client with an address on each path, and a server with one address; each path is only a bottleneck.
 pub fn two_hosts(seed: u64, paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
+    let links: Vec<_> = paths.iter().map(|path| (path.forward(), path.backward())).collect();
+    two_hosts_over(seed, &links)
+}
+
+/// As [`two_hosts`], with the links of each path to the server and back.
+pub fn two_hosts_over(seed: u64, links: &[(LinkConfig, LinkConfig)]) -> (World, HostId, Vec<Path>) {
     let mut world = world(seed);
     let (client, server) = client_and_server(&mut world);
-    let path = |(index, path): (usize, &Bottleneck)| PathConfig {
+    let path = |(index, (up, down)): (usize, &(LinkConfig, LinkConfig))| PathConfig {
         name: index.to_string(),
-        access_up: path.forward(),
-        access_down: path.backward(),
+        access_up: up.clone(),
+        access_down: down.clone(),
         ..PathConfig::default()
     };
-    let paths: Vec<PathConfig> = paths.iter().enumerate().map(path).collect();
+    let paths: Vec<PathConfig> = links.iter().enumerate().map(path).collect();
     let paths = disjoint_paths(&mut world, client, server, &paths, ServerAddresses::One);
     (world, client, paths)
 }
@@ -198,6 +204,23 @@ pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (Wo
     let (mut world, client, paths) = two_hosts(seed, paths);
     let flow = world.add_flow(upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config));
     (world, flow)
+}
+
+/// One connection over a link there and one back, recorded every 10 ms.
+pub fn recorded(there: &LinkConfig, back: &LinkConfig, config: &ConnectionConfig) -> World {
+    let (mut world, client, paths) = two_hosts_over(1, &[(there.clone(), back.clone())]);
+    let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config);
+    world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
+    world
+}
+
+/// The round-trip times of the first subflow in the later two thirds of a [`recorded`] run, sorted, in milliseconds.
+pub fn round_trips(world: &mut World) -> Vec<f64> {
+    let results = world.results();
+    let series = &results.flows[0].measurements.as_ref().expect("it is recorded").subflows[0].latest_rtt;
+    let mut seen: Vec<f64> = series[series.len() / 3..].iter().map(|seconds| seconds * 1e3).collect();
+    seen.sort_by(f64::total_cmp);
+    seen
 }
 
 /// The two paths of [`live`], each with more than half of the stream's rate, and losses.
