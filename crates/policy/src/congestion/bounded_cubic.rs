@@ -109,6 +109,8 @@ struct BoundedCubic {
     bandwidth: WindowedMax<8>,
     rounds: RoundCounter,
     min_rtt: MinRtt<MIN_RTT_WINDOW, MIN_RTT_WINDOW>,
+    /// The same of acknowledgements of at least about a full segment.
+    full_rtt: MinRtt<MIN_RTT_WINDOW, MIN_RTT_WINDOW>,
     smoothed_rtt: Duration,
     queue: QueueEvidence,
     phase: Phase,
@@ -188,12 +190,16 @@ impl BoundedCubic {
         ((bdp as f64 * gain) as u64 + 2 * mss).max(host_budget(self.rate(), mss, bdp)).max(4 * mss)
     }
 
+    /// Whether a packet with this round-trip time waited in a queue of more than a segment.
     fn has_queue(&self, rtt: Duration) -> bool {
         let least = self.least();
-        // The minimum may come from a handshake, or from a segment that arrived alone.
-        let pair = self.rate().time_for(2 * u64::from(self.mss)).min(least / 8);
+        let segment = self.rate().time_for(u64::from(self.mss));
         let hosts = if self.is_local() { HOLD } else { Duration::from_millis(1) };
-        rtt > least + (least / 8).max(hosts) + pair
+        // The minimum may come from a handshake. On a slow path a full segment takes longer, and by up to two more if
+        // they arrive in pairs or the acknowledgement waits for the next. By no more than that: a flow that began later
+        // has not seen a full segment without the queue of the others.
+        let empty = self.full_rtt.get().map_or(least, |full| full.min(least + segment * 3));
+        rtt > empty + ((least / 8).max(hosts) + (segment * 2).min(least / 8)).max(segment)
     }
 
     /// Updates the cached values.
@@ -302,7 +308,7 @@ impl BoundedCubic {
         let followed = self.bandwidth.max() as f64 >= self.rate_before as f64 * FOLLOWS;
         if self.is_confirmed(remained) {
             self.compete(now);
-        } else if followed && !remained && self.queue.is_empty(self.mss) {
+        } else if followed && !remained && (self.queue.is_empty(self.mss) || self.queue.is_slow()) {
             // The path carries more than before: how much more is asked at once.
             self.speed_up(now);
         } else {
@@ -358,8 +364,10 @@ impl BoundedCubic {
         if matches!(self.phase, Phase::Compete | Phase::Probe) {
             // Other flows keep a queue: the minimum measured before them does not expire.
             self.min_rtt.seen(ack.now);
+            self.full_rtt.seen(ack.now);
         }
         self.min_rtt.update(ack.now, ack.rtt);
+        self.full_rtt.update(ack.now, ack.rtt.filter(|_| ack.delivered >= u64::from(self.mss / 4 * 3)));
         self.most_in_flight = self.most_in_flight.max(ack.prior_in_flight);
         if self.rounds.on_ack(ack.prior_delivered, ack.total_delivered) {
             self.bandwidth.advance();
@@ -435,6 +443,7 @@ impl SinglePath for BoundedCubic {
             bandwidth: WindowedMax::new(),
             rounds: RoundCounter::default(),
             min_rtt: MinRtt::new(start.now, first),
+            full_rtt: MinRtt::new(start.now, None),
             smoothed_rtt: first.unwrap_or(Duration::from_millis(1)),
             queue: QueueEvidence::new(start.now),
             phase: Phase::StartUp,

@@ -400,12 +400,41 @@ fn a_flow_is_active_for_a_second_and_two_round_trips_after_its_last_acknowledgem
 }
 
 #[test]
-fn on_a_slow_path_two_segments_count_as_an_eighth_of_the_round_trip_at_most() {
-    // 10 bytes per millisecond: two segments take 200 ms. 100 ms, 12.5 ms and 12.5 ms.
+fn on_a_slow_path_a_wait_of_one_segment_is_no_queue() {
+    // 10 bytes per millisecond: a segment takes 100 ms.
     let mut flow = Flow::new(10, RTT);
     flow.round(1_000, NONE, false);
     let has_queue = |micros| flow.control.has_queue(Duration::from_micros(micros));
-    assert_eq!([124_900, 125_100].map(has_queue), [false, true]);
+    assert_eq!([199_900, 200_100].map(has_queue), [false, true]);
+}
+
+/// A path of 10 bytes per millisecond, on which a segment takes 100 ms and the SYN took 20 ms, after an acknowledgement of
+/// this many bytes with this round-trip time in milliseconds.
+fn slow(bytes: u64, rtt: u64) -> Flow {
+    let mut flow = Flow::new(10, Duration::from_millis(20));
+    flow.acknowledge(bytes, Duration::from_millis(rtt), Rate::from_bits_per_second(80_000), false);
+    flow
+}
+
+#[test]
+fn on_a_slow_path_full_segments_have_a_round_trip_of_their_own() {
+    let flow = slow(1_000, 120);
+    let has_queue = |micros| flow.control.has_queue(Duration::from_micros(micros));
+    assert_eq!([219_900, 220_100].map(has_queue), [false, true]);
+}
+
+#[test]
+fn full_segments_that_never_saw_the_empty_path_count_as_three_of_them() {
+    // Each waited for five others: 20 ms, 300 ms and 100 ms.
+    let flow = slow(1_000, 620);
+    let has_queue = |micros| flow.control.has_queue(Duration::from_micros(micros));
+    assert_eq!([419_900, 420_100].map(has_queue), [false, true]);
+}
+
+#[test]
+fn acknowledgements_of_less_than_about_a_segment_say_nothing_about_full_ones() {
+    assert_eq!(slow(700, 90).control.full_rtt.get(), None);
+    assert_eq!(slow(800, 100).control.full_rtt.get(), Some(Duration::from_millis(100)));
 }
 
 #[test]
