@@ -56,7 +56,7 @@ class CongestionControl(Protocol):
         """The window must shrink.
 
         now, in_flight, lost, and 1.0 for one of timeout, mark, penalty, 0.0 for a loss; repeated: this is not the first
-        timeout of the same data.
+        timeout of the same data; uncounted: there is no SACK, and how much was lost is not known.
         """
 
     def window(self, subflow: int) -> float:

@@ -89,7 +89,7 @@ pub fn of_ack(ack: &Ack) -> [Named; 20] {
     ]
 }
 
-pub fn of_congestion(event: &CongestionEvent) -> [Named; 7] {
+pub fn of_congestion(event: &CongestionEvent) -> [Named; 8] {
     let cause = |of: Congestion| truth(event.cause == of);
     [
         ("now", event.now.as_secs_f64()),
@@ -99,6 +99,7 @@ pub fn of_congestion(event: &CongestionEvent) -> [Named; 7] {
         ("mark", cause(Congestion::Mark)),
         ("penalty", cause(Congestion::Penalty)),
         ("repeated", truth(event.repeated)),
+        ("uncounted", truth(event.uncounted)),
     ]
 }
 
@@ -202,6 +203,7 @@ impl Values {
             in_flight: self.bytes("in_flight"),
             lost: self.bytes("lost"),
             repeated: self.truth("repeated"),
+            uncounted: self.truth("uncounted"),
         }
     }
 }

@@ -79,7 +79,8 @@ impl Connection {
         if let Some(id) = relief.penalise
             && let Some(in_flight) = self.subflow_mut(id).map(|subflow| subflow.pipe())
         {
-            let event = CongestionEvent { now, cause: Congestion::Penalty, in_flight, lost: 0, repeated: false };
+            let (cause, repeated, uncounted) = (Congestion::Penalty, false, false);
+            let event = CongestionEvent { now, cause, in_flight, lost: 0, repeated, uncounted };
             self.congestion.on_congestion(id, &event);
         }
     }

@@ -127,10 +127,21 @@ impl Subflow {
                 prr.allow(in_flight + u64::from(self.mss));
             }
         }
-        if advanced || acked.delivered > 0 {
+        if self.restarts_timer(advanced, acked.delivered, newly_lost) {
             self.arm_retransmit(cx.now, cx.config, true);
         }
         Progress { data_end: acked.data_end, fin: acked.fin }
+    }
+
+    /// Whether an acknowledgement restarts the retransmission timer. Without SACK each hole is found a round trip after
+    /// the one before: if there are many, a timeout repairs them sooner. So in a recovery only the fast retransmit and
+    /// the first partial acknowledgement restart it (RFC 6582, section 3.2, step 3).
+    fn restarts_timer(&self, advanced: bool, delivered: u64, newly_lost: u64) -> bool {
+        if self.negotiated.sack {
+            return advanced || delivered > 0;
+        }
+        let later = matches!(self.recovery.phase, Phase::Fast { partial_acks: 2.., .. });
+        !later && (advanced || newly_lost > 0)
     }
 
     /// By what an acknowledgement of a segment that was sent again is known for that of the last transmission.
@@ -255,8 +266,14 @@ impl Subflow {
     }
 
     fn detect_losses_without_sack(&mut self, acked: &Acknowledged) -> u64 {
-        let partial =
-            matches!(self.recovery.phase, Phase::Fast { end, .. } if self.send.una.before(end)) && acked.cumulative > 0;
+        let mut partial = false;
+        if let Phase::Fast { end, partial_acks, .. } = &mut self.recovery.phase
+            && self.send.una.before(*end)
+            && acked.cumulative > 0
+        {
+            partial = true;
+            *partial_acks = partial_acks.saturating_add(1);
+        }
         let third = self.recovery.phase == Phase::Open && self.recovery.duplicate_acks == 3;
         let lost = if partial || third { self.count_loss(|board| board.mark_first_lost()) } else { 0 };
         self.count_lost_segments(lost);
@@ -362,7 +379,7 @@ impl Subflow {
         self.congestion_event(cx, Congestion::Loss, prior_in_flight, lost, false);
         let flight_size = u64::from(self.send.nxt - self.send.una);
         let prr = Box::new(Prr::new(flight_size, self.pipe(), u64::from(self.mss)));
-        self.recovery.phase = Phase::Fast { end: self.send.nxt, prr };
+        self.recovery.phase = Phase::Fast { end: self.send.nxt, partial_acks: 0, prr };
         self.recovery.undo = Some(Box::new(Undo::new(self.send.una)));
         self.recovery.tail_probe = None;
     }
@@ -379,7 +396,8 @@ impl Subflow {
         // 6.1.2).
         self.recovery.mark_answered = self.send.nxt;
         self.recovery.send_cwr = self.negotiated.ecn.marks();
-        let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated };
+        let uncounted = !self.negotiated.sack;
+        let event = CongestionEvent { now: cx.now, cause, in_flight, lost, repeated, uncounted };
         cx.congestion.on_congestion(self.identity.id, &event);
     }
 

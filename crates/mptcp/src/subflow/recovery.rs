@@ -18,6 +18,8 @@ pub enum Phase {
     Fast {
         /// SND.NXT at its beginning (RecoveryPoint, RFC 6675).
         end: SeqNumber,
+        /// Partial acknowledgements, where there is no SACK; no more than 255 are counted.
+        partial_acks: u8,
         prr: Box<Prr>,
     },
     /// Recovery after a retransmission timeout, until `end` is acknowledged.

@@ -150,7 +150,8 @@ fn in_recovery_prr_limits_the_window_unless_congestion_control_governs_it() {
     let window = |governs_recovery: bool| {
         let mut subflow = subflow();
         // One segment may go beside the 5,000 bytes in flight.
-        subflow.recovery.phase = Phase::Fast { end: SeqNumber(10_000), prr: Box::new(Prr::new(10_000, 5_000, 1_000)) };
+        subflow.recovery.phase =
+            Phase::Fast { end: SeqNumber(10_000), partial_acks: 0, prr: Box::new(Prr::new(10_000, 5_000, 1_000)) };
         subflow.window(&Fixed { governs_recovery, ..Fixed::default() }, &TcpConfig::default())
     };
     assert_eq!(window(false), 6_000);
@@ -326,7 +327,7 @@ fn the_phase_is_slow_start_below_the_threshold_and_congestion_avoidance_from_it_
     assert_eq!(phase(Phase::Open, 20_000), PhaseView::CongestionAvoidance);
     assert_eq!(phase(Phase::Timeout { end: SeqNumber(9) }, 1_000), PhaseView::TimeoutRecovery);
     let prr = Box::new(Prr::new(10_000, 5_000, 1_000));
-    assert_eq!(phase(Phase::Fast { end: SeqNumber(9), prr }, 1_000), PhaseView::FastRecovery);
+    assert_eq!(phase(Phase::Fast { end: SeqNumber(9), partial_acks: 0, prr }, 1_000), PhaseView::FastRecovery);
 }
 
 #[test]

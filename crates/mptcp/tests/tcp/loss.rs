@@ -385,6 +385,33 @@ fn without_sack_a_partial_acknowledgement_repeats_the_next_hole_at_once() {
     assert_eq!(t.host.stats(t.id()).unwrap().timeouts, 0);
 }
 
+// RFC 6582, section 3.2, step 3: the first partial acknowledgement restarts the timer, the others do not. With many holes a
+// timeout repairs them sooner than one in each round trip.
+#[test]
+fn without_sack_many_holes_are_repaired_by_a_timeout() {
+    let mut t = ten_out_without_sack();
+    for _ in 0..3 {
+        t.peer("A 1:1 ack 1");
+    }
+    t.expect("A 1:1001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 1001"); // no sample; SRTT 100, RTTVAR 50: 300 from here
+    t.expect("A 1001:2001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 2001");
+    t.expect("A 2001:3001 ack 1");
+    t.wait(100);
+    t.peer("A 1:1 ack 3001");
+    t.expect("A 3001:4001 ack 1");
+    t.silence(99);
+    t.expect_in(1, "A 3001:4001 ack 1");
+    assert_eq!(t.host.stats(t.id()).unwrap().timeouts, 1);
+    t.peer("A 1:1 ack 4001");
+    t.expect("A 4001:5001 ack 1");
+    t.expect("A 5001:6001 ack 1");
+    t.peer("A 1:1 ack 10001");
+}
+
 // RFC 5681, section 2: the definition of duplicates.
 #[test]
 fn without_sack_window_updates_and_data_are_no_duplicates() {

@@ -121,6 +121,8 @@ pub struct CongestionEvent {
     pub lost: u64,
     /// This is not the first timeout of the same data: the threshold stays (RFC 5681, section 3.1).
     pub repeated: bool,
+    /// How much was lost is not known: the subflow has no SACK, and only one loss is found in a round trip (RFC 6582).
+    pub uncounted: bool,
 }
 
 /// Congestion control of one connection. Windows and thresholds are bytes of payload.

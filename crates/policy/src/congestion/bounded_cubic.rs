@@ -225,7 +225,8 @@ impl BoundedCubic {
     }
 
     fn reduce(&mut self, now: Instant, in_flight: u64, lost: u64) {
-        let event = CongestionEvent { now, cause: Congestion::Loss, in_flight, lost, repeated: false };
+        let (cause, repeated, uncounted) = (Congestion::Loss, false, false);
+        let event = CongestionEvent { now, cause, in_flight, lost, repeated, uncounted };
         self.cubic.on_congestion(&event);
         self.cubic.on_recovery_end(now);
         self.congested_at = now;
@@ -476,6 +477,11 @@ impl SinglePath for BoundedCubic {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         match event.cause {
+            // Losses are counted as they are reported. If they cannot be counted, any is congestion.
+            Congestion::Loss if event.uncounted => {
+                self.reduce(event.now, event.in_flight, event.lost);
+                self.queue.forgive();
+            }
             Congestion::Loss => {}
             Congestion::Timeout => {
                 // The scheduler moves data away from a silent path: without a queue only the model's bdp was in flight.

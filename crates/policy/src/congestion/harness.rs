@@ -50,7 +50,7 @@ pub(super) fn ack(bytes: u64, rtt_ms: u64) -> Ack {
 
 /// A congestion event of `cause` with this much in flight.
 pub(super) fn congestion(cause: Congestion, in_flight: u64) -> CongestionEvent {
-    CongestionEvent { now: NOW, cause, in_flight, lost: 1_000, repeated: false }
+    CongestionEvent { now: NOW, cause, in_flight, lost: 1_000, repeated: false, uncounted: false }
 }
 
 /// A loss found by acknowledgements.

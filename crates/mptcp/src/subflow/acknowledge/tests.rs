@@ -70,7 +70,7 @@ fn counted(phase: Phase, before: u16, cumulative: u64) -> (u16, u64) {
 }
 
 fn fast() -> Phase {
-    Phase::Fast { end: SeqNumber(10_000), prr: Box::new(Prr::new(10_000, 5_000, 1_000)) }
+    Phase::Fast { end: SeqNumber(10_000), partial_acks: 0, prr: Box::new(Prr::new(10_000, 5_000, 1_000)) }
 }
 
 #[test]

@@ -182,8 +182,14 @@ fn after_a_timeout_on_an_empty_path_slow_start_goes_to_a_share_of_what_the_path_
     let threshold = |in_flight| {
         let mut flow = steady();
         flow.fill(20, in_flight, NONE);
-        let event =
-            CongestionEvent { now: flow.now, cause: Congestion::Timeout, in_flight: 1_000, lost: 0, repeated: false };
+        let event = CongestionEvent {
+            now: flow.now,
+            cause: Congestion::Timeout,
+            in_flight: 1_000,
+            lost: 0,
+            repeated: false,
+            uncounted: false,
+        };
         flow.control.on_congestion(&event);
         assert_eq!(flow.control.window(), 1_000);
         flow.control.ssthresh()
@@ -229,7 +235,8 @@ fn a_timeout_that_was_spurious_leaves_nothing_behind() {
     flow.round(10_000, NONE, false);
     (1..=10).for_each(|segment| flow.control.on_lost(&lost(&flow, segment)));
     let cause = Congestion::Timeout;
-    let event = CongestionEvent { now: flow.now, cause, in_flight: 10_000, lost: 10_000, repeated: false };
+    let event =
+        CongestionEvent { now: flow.now, cause, in_flight: 10_000, lost: 10_000, repeated: false, uncounted: false };
     flow.control.on_congestion(&event);
     assert_eq!((flow.control.window(), flow.control.ssthresh()), (1_000, 7_000));
     flow.control.on_spurious(flow.now);
@@ -546,4 +553,23 @@ fn more_than_25_seconds_after_congestion_cubics_window_is_twice_what_an_empty_pa
     };
     assert!(window(FREE_AFTER) < 100_000);
     assert_eq!(window(FREE_AFTER + Duration::from_nanos(1)), 200_000);
+}
+
+#[test]
+fn a_loss_is_congestion_where_losses_cannot_be_counted() {
+    let cause = Congestion::Loss;
+    let event = |flow: &Flow, uncounted| CongestionEvent {
+        now: flow.now,
+        cause,
+        in_flight: 100_000,
+        lost: 1_000,
+        repeated: false,
+        uncounted,
+    };
+    let mut flow = steady();
+    let before = flow.control.cubic.window();
+    flow.control.on_congestion(&event(&flow, false));
+    assert_eq!(flow.control.cubic.window(), before);
+    flow.control.on_congestion(&event(&flow, true));
+    assert_eq!(flow.control.cubic.window(), before * 7 / 10);
 }
