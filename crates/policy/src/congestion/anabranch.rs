@@ -499,8 +499,9 @@ impl SinglePath for Anabranch {
                 self.round = Round::default();
             }
             Congestion::Penalty => self.window = (self.window / 2).max(self.least()).min(self.window),
-            Congestion::Mark => self.ceiling.bytes = (event.in_flight as f64 * BETA) as u64,
-            Congestion::Loss => {}
+            // Losses are counted as they are reported.
+            Congestion::Loss if !event.uncounted => {}
+            Congestion::Loss | Congestion::Mark => self.ceiling.bytes = (event.in_flight as f64 * BETA) as u64,
         }
     }
 

@@ -195,6 +195,17 @@ fn what_start_up_sent_too_much_is_no_slower_path() {
 }
 
 #[test]
+fn a_loss_lowers_the_ceiling_where_losses_cannot_be_counted() {
+    let loss = |uncounted| CongestionEvent { uncounted, ..congestion(Congestion::Loss, 2 * BDP) };
+    let mut flow = Flow::in_cruise();
+    let before = flow.control.ceiling;
+    flow.control.on_congestion(&loss(false));
+    assert_eq!(flow.control.ceiling, before);
+    flow.control.on_congestion(&loss(true));
+    assert_eq!(flow.control.ceiling.bytes, (2.0 * BDP as f64 * BETA) as u64);
+}
+
+#[test]
 fn after_a_timeout_one_segment_goes_until_it_is_answered_and_then_half_of_the_model() {
     let mut flow = Flow::in_cruise();
     flow.control.on_congestion(&timeout(2 * BDP));
