@@ -477,8 +477,8 @@ impl SinglePath for BoundedCubic {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         match event.cause {
-            // Losses are counted as they are reported. If they cannot be counted, any is congestion.
-            Congestion::Loss if event.uncounted => {
+            // Losses are counted as they are reported. If they cannot be counted, any is congestion while there is a queue.
+            Congestion::Loss if event.uncounted && !self.queue.is_empty(self.mss) => {
                 self.reduce(event.now, event.in_flight, event.lost);
                 self.queue.forgive();
             }

@@ -556,7 +556,7 @@ fn more_than_25_seconds_after_congestion_cubics_window_is_twice_what_an_empty_pa
 }
 
 #[test]
-fn a_loss_is_congestion_where_losses_cannot_be_counted() {
+fn where_losses_cannot_be_counted_any_is_congestion_but_on_an_empty_path() {
     let cause = Congestion::Loss;
     let event = |flow: &Flow, uncounted| CongestionEvent {
         now: flow.now,
@@ -570,6 +570,16 @@ fn a_loss_is_congestion_where_losses_cannot_be_counted() {
     let before = flow.control.cubic.window();
     flow.control.on_congestion(&event(&flow, false));
     assert_eq!(flow.control.cubic.window(), before);
+    // Nothing was queued in the last rounds.
+    flow.fill(20, 50_000, NONE);
+    assert!(flow.control.queue.is_empty(1_000));
+    let before = flow.control.cubic.window();
+    flow.control.on_congestion(&event(&flow, true));
+    assert_eq!(flow.control.cubic.window(), before);
+    // Half of what is in flight is.
+    (0..5).for_each(|_| flow.round(200_000, NONE, false));
+    assert!(!flow.control.queue.is_empty(1_000));
+    let before = flow.control.cubic.window();
     flow.control.on_congestion(&event(&flow, true));
     assert_eq!(flow.control.cubic.window(), before * 7 / 10);
 }
