@@ -19,6 +19,9 @@
 //! with a quarter more in flight than the path holds brought no higher rate but a queue: where the receive window or
 //! the scheduler limits, nothing else ends it.
 //!
+//! Without SACK one loss is found in a round trip, so losses cannot be compared with what chance explains. Then any is
+//! congestion, unless almost no packet was queued in the last rounds.
+//!
 //! If min_rtt is below 3 ms ([`HOLD`]), the delay of the hosts says more about them than about the path. Delays below 3
 //! ms are then no queue, a phase lasts 3 ms where it would last min_rtt, and without congestion CUBIC's window is
 //! raised to what passes in 3 ms.
@@ -310,7 +313,8 @@ impl BoundedCubic {
         if self.is_confirmed(remained) {
             self.compete(now);
         } else if followed && !remained && (self.queue.is_empty(self.mss) || self.queue.is_slow()) {
-            // The path carries more than before: how much more is asked at once.
+            // The path carries more than before: how much more is asked at once. (On a slow path no round has enough
+            // segments to be called empty.)
             self.speed_up(now);
         } else {
             let length = 5 + self.draw(now, 4);

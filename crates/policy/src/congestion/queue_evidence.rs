@@ -318,7 +318,7 @@ impl QueueEvidence {
     }
 
     /// Whether segments follow each other so slowly that an acknowledgement does not wait for the next: then
-    /// [`Self::is_delayed`] would hide a queue that rises.
+    /// [`Self::is_delayed`] would hide a queue that rises, and [`Self::is_empty`] lacks segments to tell.
     pub(super) fn is_slow(&self) -> bool {
         self.pair > APART * 2
     }
