@@ -229,6 +229,20 @@ fn where_the_rate_followed_the_path_is_asked_for_more_at_once() {
 }
 
 /// The path stood still, and all that was taken for lost arrived.
+/// Two segments at 20 bytes per millisecond take 100 ms: a round has too few to be called empty.
+#[test]
+fn where_the_rate_followed_a_slow_path_is_asked_for_more_at_once_too() {
+    let after = |bytes_per_ms: u64| {
+        let mut flow = steady_at(bytes_per_ms);
+        flow.control.rate_before = flow.control.bandwidth.max() / 2;
+        flow.control.enter(Phase::Down, flow.now, SLOW_ROUNDS);
+        flow.round(100 * bytes_per_ms, NONE, false);
+        assert!(!flow.control.queue.is_empty(1_000));
+        flow.control.phase
+    };
+    assert_eq!([20, 30].map(after), [Phase::Up, Phase::Cruise]);
+}
+
 #[test]
 fn a_timeout_that_was_spurious_leaves_nothing_behind() {
     let mut flow = Flow::new(1_000, RTT);
