@@ -147,7 +147,7 @@ fn alone(control: &str, seconds: f64) {
                     Bottleneck { loss, ..Bottleneck::new(mbit, rtt / 2, ((product * 1.0) as usize).max(2)) };
                 let mut world = recorded(&bottleneck.forward(), &bottleneck.backward(), &config(control, false));
                 let rate = rates(&mut world, seconds)[0];
-                let seen = round_trips(&mut world);
+                let seen = round_trips(&mut world, Duration::from_secs_f64(seconds / 3.0));
                 let most = mbit as f64 * 1400.0 / f64::from(PACKET) * (1.0 - loss);
                 println!(
                     "{mbit:3} Mbit/s {rtt:3} ms {:4.1} %: {:.2} of what the path has, RTT {:.1} ms, 95 % {:.1}",
@@ -176,7 +176,7 @@ fn slow(control: &str, rival: &str, seconds: f64) {
                 let alone = rates(&mut world, seconds)[0];
                 let both = rates(&mut shared_link(1, (1, 1), (&link(40), &back), &own, &other), seconds);
                 let most = kbit as f64 / 1e3 * 1400.0 / f64::from(PACKET);
-                let seen = round_trips(&mut world);
+                let seen = round_trips(&mut world, Duration::from_secs_f64(seconds / 3.0));
                 let theirs = 2.0 * both[1] / (both[0] + both[1]);
                 let (share, usual, long) = (alone / most, at(&seen, 0.5), at(&seen, 0.95));
                 print!("  {delayed:2} ms: {share:.2}, RTT {usual:.0}, 95 % {long:.0}; beside {theirs:.2}");

@@ -206,19 +206,22 @@ pub fn direct(seed: u64, paths: &[Bottleneck], config: &ConnectionConfig) -> (Wo
     (world, flow)
 }
 
+const RECORDED: Duration = Duration::from_millis(10);
+
 /// One connection over a link there and one back, recorded every 10 ms.
 pub fn recorded(there: &LinkConfig, back: &LinkConfig, config: &ConnectionConfig) -> World {
     let (mut world, client, paths) = two_hosts_over(1, &[(there.clone(), back.clone())]);
     let flow = upload("bulk", (client, paths[0].client), paths[0].server, Instant::ZERO, config);
-    world.add_flow(FlowConfig { record: Some(Duration::from_millis(10)), ..flow });
+    world.add_flow(FlowConfig { record: Some(RECORDED), ..flow });
     world
 }
 
-/// The round-trip times of the first subflow in the later two thirds of a [`recorded`] run, sorted, in milliseconds.
-pub fn round_trips(world: &mut World) -> Vec<f64> {
+/// The round-trip times of the first subflow of a [`recorded`] run from `from` on, sorted, in milliseconds.
+pub fn round_trips(world: &mut World, from: Duration) -> Vec<f64> {
     let results = world.results();
     let series = &results.flows[0].measurements.as_ref().expect("it is recorded").subflows[0].latest_rtt;
-    let mut seen: Vec<f64> = series[series.len() / 3..].iter().map(|seconds| seconds * 1e3).collect();
+    let mut seen: Vec<f64> =
+        series[(from.as_nanos() / RECORDED.as_nanos()) as usize..].iter().map(|seconds| seconds * 1e3).collect();
     seen.sort_by(f64::total_cmp);
     seen
 }

@@ -115,7 +115,7 @@ fn alone(path: Bottleneck, config: &ConnectionConfig) -> (f64, f64) {
     let mut world = recorded(&path.forward(), &path.backward(), config);
     let most = path.mbit as f64 * f64::from(SEGMENT) / f64::from(PACKET);
     let share = goodput(&mut world, 0, at(10), at(40)) / most;
-    let seen = round_trips(&mut world);
+    let seen = round_trips(&mut world, Duration::from_secs(10));
     (share, seen[seen.len() / 2])
 }
 
