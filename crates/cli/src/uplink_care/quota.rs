@@ -184,6 +184,7 @@ mod tests {
         assert_eq!(count(february, "one", Some(100)), 400, "it was made anew");
         assert_eq!(count(february, "two", Some(50)), 450, "the system was started anew");
         assert_eq!(count(march, "two", Some(60)), 10);
+        std::fs::remove_dir_all(&directory).expect("it is the test's own");
     }
 
     #[test]

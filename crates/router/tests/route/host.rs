@@ -488,6 +488,7 @@ fn an_interface_that_was_away_forwards_again() {
     let status = router.ask(Question::Status);
     assert_eq!(status["settings_restored"], 0, "no other program did anything");
     router.stop().expect("it ends well");
+    std::fs::remove_dir(journal("away")).expect("it is there and empty");
 }
 
 fn a_firewall_that_drops_what_is_forwarded_is_told() {
@@ -504,6 +505,7 @@ fn a_firewall_that_drops_what_is_forwarded_is_told() {
     let told = heard.recv_timeout(DEADLINE).expect("it tells at the start");
     assert!(told.contains("(policy of the nftables chain ip filter FORWARD)"), "{told}");
     router.stop().expect("it ends well");
+    std::fs::remove_dir(journal("barrier")).expect("it is there and empty");
 }
 
 fn settings_that_another_program_changes_are_set_again() {
@@ -528,6 +530,7 @@ fn settings_that_another_program_changes_are_set_again() {
     assert!(told.iter().any(|news| news.starts_with("another program changed net.ipv")), "{told:#?}");
     router.stop().expect("it ends well");
     assert_eq!(state(&pair[0]), before);
+    std::fs::remove_dir(journal("changed")).expect("it is there and empty");
 }
 
 fn a_setting_that_cannot_be_set_again_does_not_end_the_router() {
