@@ -203,8 +203,8 @@ pub struct EndpointCounters {
     pub shortened_time_waits: u64,
     /// Joins with an unknown token, or not allowed.
     pub refused_joins: u64,
-    /// ICMP errors "packet too big" that were refused or changed nothing.
-    pub refused_too_big: u64,
+    /// ICMP errors that were refused or changed nothing.
+    pub refused_icmp_errors: u64,
     /// Events dropped because the application did not poll them.
     pub dropped_events: u64,
     /// Actions of the path manager that failed.

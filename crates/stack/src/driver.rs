@@ -71,7 +71,7 @@ fn receive(state: &mut State, index: usize, context: &mut Context<'_>, mut stray
 fn cost(received: &Received) -> usize {
     match received {
         Received::Packet(packet) => 1 + packet.segment.payload.len() / 4_096,
-        Received::TooBig(_) | Received::Foreign(_) => 1,
+        Received::Error(_) | Received::Foreign(_) => 1,
     }
 }
 

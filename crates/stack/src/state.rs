@@ -155,8 +155,8 @@ impl State {
         let now = self.now();
         match received {
             Received::Packet(packet) => self.endpoint.handle_packet(now, packet),
-            Received::TooBig(message) => {
-                self.endpoint.handle_packet_too_big(now, &message);
+            Received::Error(error) => {
+                self.endpoint.handle_icmp_error(now, &error);
             }
             Received::Foreign(foreign) => self.gate.push_foreign(foreign),
         }
@@ -166,7 +166,7 @@ impl State {
     pub(super) fn claims(&self, received: &Received) -> bool {
         match received {
             Received::Packet(packet) => self.endpoint.claims(packet),
-            Received::TooBig(message) => self.endpoint.has_subflow(message.source, message.destination),
+            Received::Error(error) => self.endpoint.has_subflow(error.source, error.destination),
             Received::Foreign(_) => true,
         }
     }

@@ -12,21 +12,30 @@ pub(crate) const PROTOCOL_ICMP: u8 = 1;
 /// Protocol number of ICMPv6.
 pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 
-/// "Fragmentation needed and DF set", or "packet too big", about a TCP segment. Anyone can send it: compare the
-/// sequence number with outstanding data (RFC 5927, section 4.1).
+/// An ICMP error about a TCP segment. Anyone can send it: compare the sequence number with outstanding data (RFC 5927,
+/// section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PacketTooBig {
+pub struct IcmpError {
     /// Source of the dropped packet.
     pub source: SocketAddr,
     /// Destination of the dropped packet.
     pub destination: SocketAddr,
     /// Sequence number of its segment.
     pub seq: SeqNumber,
-    /// MTU of the next link in bytes; 0 from routers that do not report it (RFC 1191, section 5).
-    pub mtu: u32,
+    pub trouble: Trouble,
 }
 
-impl PacketTooBig {
+/// What an ICMP error says of the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// "Fragmentation needed and DF set", or "packet too big".
+    TooBig {
+        /// MTU of the next link in bytes; 0 from routers that do not report it (RFC 1191, section 5).
+        mtu: u32,
+    },
+}
+
+impl IcmpError {
     /// Parses the payload of an IP packet with `header` and `protocol`.
     ///
     /// # Errors
@@ -35,11 +44,13 @@ impl PacketTooBig {
     pub fn parse(header: &IpHeader, protocol: u8, bytes: &[u8]) -> Result<Self, ParseError> {
         let [kind, code, _, _, b4, b5, b6, b7] = *bytes.first_chunk::<8>().ok_or(ParseError::Truncated)?;
         let mut checksum = Checksum::new();
-        let mtu = match (protocol, kind, code) {
-            (PROTOCOL_ICMP, 3, 4) if header.source.is_ipv4() => u32::from(u16::from_be_bytes([b6, b7])),
+        let trouble = match (protocol, kind, code) {
+            (PROTOCOL_ICMP, 3, 4) if header.source.is_ipv4() => {
+                Trouble::TooBig { mtu: u32::from(u16::from_be_bytes([b6, b7])) }
+            }
             (PROTOCOL_ICMPV6, 2, _) if header.source.is_ipv6() => {
                 checksum.add_pseudo_header(header, protocol, bytes.len() as u32);
-                u32::from_be_bytes([b4, b5, b6, b7])
+                Trouble::TooBig { mtu: u32::from_be_bytes([b4, b5, b6, b7]) }
             }
             _ => return Err(ParseError::Unsupported),
         };
@@ -55,7 +66,7 @@ impl PacketTooBig {
             source: SocketAddr::new(source, u16::from_be_bytes([s0, s1])),
             destination: SocketAddr::new(destination, u16::from_be_bytes([d0, d1])),
             seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])),
-            mtu,
+            trouble,
         })
     }
 }
@@ -118,18 +129,18 @@ mod tests {
     fn a_router_that_drops_a_packet_tells_whose_it_was_and_what_would_have_passed() {
         for (source, destination, least) in [("10.0.0.1", "10.0.0.2", 28), ("fd00::1", "fd00::2", 48)] {
             let ours = header(source, destination);
-            let expected = PacketTooBig {
+            let expected = IcmpError {
                 source: SocketAddr::new(ours.source, 4000),
                 destination: SocketAddr::new(ours.destination, 80),
                 seq: SeqNumber(77),
-                mtu: 1400,
+                trouble: Trouble::TooBig { mtu: 1400 },
             };
             for quoted in [least, least + 12] {
                 let (router, protocol, bytes) = message(&ours, quoted);
-                assert_eq!(PacketTooBig::parse(&router, protocol, &bytes), Ok(expected));
+                assert_eq!(IcmpError::parse(&router, protocol, &bytes), Ok(expected));
             }
             let (router, protocol, bytes) = message(&ours, least - 1);
-            assert_eq!(PacketTooBig::parse(&router, protocol, &bytes), Err(ParseError::Truncated));
+            assert_eq!(IcmpError::parse(&router, protocol, &bytes), Err(ParseError::Truncated));
         }
     }
 
@@ -140,8 +151,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            assert!(PacketTooBig::parse(&router, protocol, &damaged).is_err(), "byte {at}");
-            assert!(PacketTooBig::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
+            assert!(IcmpError::parse(&router, protocol, &damaged).is_err(), "byte {at}");
+            assert!(IcmpError::parse(&router, protocol, &bytes[..at]).is_err(), "{at} bytes");
         }
         // Complete, but about UDP, or about a later fragment.
         for (at, value) in [(8 + 9, 17), (8 + 7, 1)] {
@@ -151,11 +162,11 @@ mod tests {
             let mut checksum = Checksum::new();
             checksum.add_bytes(&other);
             other[2..4].copy_from_slice(&checksum.finish().to_be_bytes());
-            assert_eq!(PacketTooBig::parse(&router, protocol, &other), Err(ParseError::Unsupported), "byte {at}");
+            assert_eq!(IcmpError::parse(&router, protocol, &other), Err(ParseError::Unsupported), "byte {at}");
         }
         // Of the other family, by its protocol number or by its header.
-        assert_eq!(PacketTooBig::parse(&router, PROTOCOL_ICMPV6, &bytes), Err(ParseError::Unsupported));
+        assert_eq!(IcmpError::parse(&router, PROTOCOL_ICMPV6, &bytes), Err(ParseError::Unsupported));
         let v6 = header("fd00::9", "fd00::1");
-        assert_eq!(PacketTooBig::parse(&v6, PROTOCOL_ICMP, &bytes), Err(ParseError::Unsupported));
+        assert_eq!(IcmpError::parse(&v6, PROTOCOL_ICMP, &bytes), Err(ParseError::Unsupported));
     }
 }

@@ -6,7 +6,7 @@ mod strategies;
 use anabranch_wire::checksum::Checksum;
 use anabranch_wire::ip::{self, PROTOCOL_TCP};
 use anabranch_wire::tcp::{Flags, OPTION_SPACE, TcpOptions};
-use anabranch_wire::{Packet, PacketTooBig, ParseError, UdpPacket};
+use anabranch_wire::{IcmpError, Packet, ParseError, UdpPacket};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn swallow(bytes: Vec<u8>) -> bool {
     let bytes = Bytes::from(bytes);
     if let Ok(datagram) = ip::parse(&bytes) {
-        let _ = PacketTooBig::parse(&datagram.header, datagram.protocol, &bytes[datagram.payload]);
+        let _ = IcmpError::parse(&datagram.header, datagram.protocol, &bytes[datagram.payload]);
     }
     let _ = UdpPacket::parse(&bytes);
     let Ok(packet) = Packet::parse(&bytes) else { return false };

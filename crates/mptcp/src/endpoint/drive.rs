@@ -7,7 +7,7 @@ use crate::event::{Event, TraceRecord};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::path_manager::PathEvent;
 use anabranch_policy::time::Instant;
-use anabranch_wire::{Packet, PacketTooBig};
+use anabranch_wire::{IcmpError, Packet};
 use core::cmp::Reverse;
 use core::net::SocketAddr;
 
@@ -58,11 +58,11 @@ impl Endpoint {
     /// A router reports that a packet of ours exceeds the MTU of its next link. Returns whether it shortened the
     /// segments of a subflow. Reports that match nothing in flight, or have an impossible size, are counted and ignored
     /// (RFC 5927).
-    pub fn handle_packet_too_big(&mut self, now: Instant, message: &PacketTooBig) -> bool {
-        let id = self.connections.route(message.source, message.destination);
+    pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) -> bool {
+        let id = self.connections.route(error.source, error.destination);
         let connection = id.and_then(|id| self.connections.get_mut(id));
-        let believed = connection.is_some_and(|connection| connection.handle_packet_too_big(now, message));
-        self.counters.refused_too_big += u64::from(!believed);
+        let believed = connection.is_some_and(|connection| connection.handle_icmp_error(now, error));
+        self.counters.refused_icmp_errors += u64::from(!believed);
         id.into_iter().for_each(|id| self.settle(now, id));
         believed
     }

@@ -2,7 +2,7 @@
 
 use super::transcript::{Transcript, plain_with};
 use anabranch_mptcp::{ConnectionConfig, EndpointConfig};
-use anabranch_wire::{Packet, PacketTooBig, SeqNumber};
+use anabranch_wire::{IcmpError, Packet, SeqNumber, Trouble};
 
 /// Segments of 1400 bytes in packets of 1440, without timestamps.
 fn long(change: impl FnOnce(&mut ConnectionConfig)) -> Transcript {
@@ -140,7 +140,7 @@ fn without_path_mtu_discovery_a_long_segment_stays_whole() {
     for wait in [300, 600, 1200, 2400] {
         t.expect_in(wait, "A 1:1401 ack 1");
     }
-    assert!(!t.host.handle_packet_too_big(t.now, &too_big(&t, 1, 1300)));
+    assert!(!t.host.handle_icmp_error(t.now, &too_big(&t, 1, 1300)));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn over_ipv6_no_packet_is_shorter_than_1280_bytes() {
     }
     // 1280 with 60 of headers.
     assert_eq!(mss(&t), 1220);
-    assert!(!t.host.handle_packet_too_big(t.now, &too_big(&t, 1, 1279)));
+    assert!(!t.host.handle_icmp_error(t.now, &too_big(&t, 1, 1279)));
 }
 
 /// A transfer of 14 long segments on a path that passes 1300 bytes of payload; returns its state after the search.
@@ -250,8 +250,9 @@ fn a_probe_waits_for_enough_data_behind_it() {
 }
 
 /// A router's message on the packet that starts at `seq`.
-fn too_big(t: &Transcript, seq: u32, mtu: u32) -> PacketTooBig {
-    PacketTooBig { source: t.local, destination: t.remote, seq: SeqNumber(t.initial) + seq, mtu }
+fn too_big(t: &Transcript, seq: u32, mtu: u32) -> IcmpError {
+    let trouble = Trouble::TooBig { mtu };
+    IcmpError { source: t.local, destination: t.remote, seq: SeqNumber(t.initial) + seq, trouble }
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn a_router_that_drops_a_long_segment_is_believed_and_what_was_dropped_goes_agai
     t.expect("A 1:1401 ack 1");
     t.expect("A 1401:2801 ack 1");
     let cwnd = t.host.subflow_views(t.now, t.id())[0].cwnd;
-    assert!(t.host.handle_packet_too_big(t.now, &too_big(&t, 1401, 1040)));
+    assert!(t.host.handle_icmp_error(t.now, &too_big(&t, 1401, 1040)));
     t.drain();
     for (start, end) in [(1, 1001), (1001, 1401), (1401, 2401), (2401, 2801)] {
         t.expect(&format!("A {start}:{end} ack 1"));
@@ -287,8 +288,8 @@ fn a_router_that_drops_a_probe_bounds_the_search_at_once() {
     let probe = said.iter().find(|packet| packet.segment.payload.len() == 1400).expect("the old size is tried first");
     let seq = probe.segment.seq.0.wrapping_sub(path.t.initial);
     // 40 bytes of headers: 1400 passes already; then 1300.
-    assert!(!path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1440)));
-    assert!(path.t.host.handle_packet_too_big(path.t.now, &too_big(&path.t, seq, 1340)));
+    assert!(!path.t.host.handle_icmp_error(path.t.now, &too_big(&path.t, seq, 1440)));
+    assert!(path.t.host.handle_icmp_error(path.t.now, &too_big(&path.t, seq, 1340)));
     said.iter().for_each(|packet| path.arrive(packet));
     path.rounds(12);
     for _ in 0..60 {
@@ -308,7 +309,7 @@ fn a_message_about_nothing_that_is_outstanding_or_of_an_impossible_size_is_count
     t.peer("A 1:1 ack 1401");
     t.write(1400);
     t.expect("A 1401:2801 ack 1");
-    let elsewhere = PacketTooBig { destination: "10.0.0.9:80".parse().unwrap(), ..too_big(&t, 1401, 1040) };
+    let elsewhere = IcmpError { destination: "10.0.0.9:80".parse().unwrap(), ..too_big(&t, 1401, 1040) };
     let wrong = [
         too_big(&t, 1, 1040),    // acknowledged
         too_big(&t, 2801, 1040), // not sent
@@ -318,10 +319,10 @@ fn a_message_about_nothing_that_is_outstanding_or_of_an_impossible_size_is_count
         elsewhere,
     ];
     for message in &wrong {
-        assert!(!t.host.handle_packet_too_big(t.now, message), "{message:?}");
+        assert!(!t.host.handle_icmp_error(t.now, message), "{message:?}");
         t.drain();
         t.expect_nothing();
     }
-    assert_eq!((mss(&t), t.host.counters().refused_too_big), (1400, wrong.len() as u64));
+    assert_eq!((mss(&t), t.host.counters().refused_icmp_errors), (1400, wrong.len() as u64));
     t.peer("A 1:1 ack 2801");
 }

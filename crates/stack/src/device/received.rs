@@ -1,6 +1,6 @@
 //! Packets that a device delivers.
 
-use anabranch_wire::{Packet, PacketTooBig, ParseError, ip};
+use anabranch_wire::{IcmpError, Packet, ParseError, ip};
 use bytes::Bytes;
 
 /// A packet that a device delivers.
@@ -8,8 +8,8 @@ use bytes::Bytes;
 pub(crate) enum Received {
     /// A TCP segment in its packet.
     Packet(Packet),
-    /// An ICMP error "packet too big" for a packet of ours.
-    TooBig(PacketTooBig),
+    /// An ICMP error about a packet of ours.
+    Error(IcmpError),
     /// Another packet, if the device passes those on.
     Foreign(Foreign),
 }
@@ -32,7 +32,7 @@ impl Received {
             Err(ParseError::Unsupported) => {
                 let datagram = ip::parse(bytes)?;
                 let message = bytes.get(datagram.payload).unwrap_or_default();
-                PacketTooBig::parse(&datagram.header, datagram.protocol, message).map(Self::TooBig)
+                IcmpError::parse(&datagram.header, datagram.protocol, message).map(Self::Error)
             }
             other => other.map(Self::Packet),
         }
