@@ -5,9 +5,13 @@
 use anabranch_wire::checksum::Checksum;
 use anabranch_wire::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use anabranch_wire::mptcp::notice::Notice;
-use anabranch_wire::{Packet, UdpPacket, message};
+use anabranch_wire::{IcmpError, Packet, UdpPacket, message};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
+
+/// Protocol numbers of ICMP and ICMPv6.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
 fuzz_target!(|data: &[u8]| {
     check(data);
@@ -31,6 +35,11 @@ fn check(data: &[u8]) {
         assert_eq!(again.len(), packet.wire_len());
         assert_eq!(Packet::parse(&Bytes::from(again)).as_ref(), Ok(&packet));
     }
+    if let Ok(datagram) = ip::parse(&bytes)
+        && let Ok(error) = IcmpError::parse(&datagram.header, datagram.protocol, &bytes[datagram.payload])
+    {
+        assert_eq!(error.source.ip(), datagram.header.destination);
+    }
     if let Ok(packet) = UdpPacket::parse(&bytes) {
         let mut again = Vec::new();
         packet.emit(&mut again).expect("what was parsed has a length");
@@ -53,6 +62,7 @@ fn repair_checksums(bytes: &mut [u8]) {
     let field = match datagram.protocol {
         PROTOCOL_TCP => 16..18,
         PROTOCOL_UDP => 6..8,
+        ICMP | ICMPV6 => 2..4,
         _ => return,
     };
     let payload = &mut bytes[datagram.payload];
@@ -61,7 +71,9 @@ fn repair_checksums(bytes: &mut [u8]) {
     }
     payload[field.clone()].fill(0);
     let mut checksum = Checksum::new();
-    checksum.add_pseudo_header(&datagram.header, datagram.protocol, payload.len() as u32);
+    if datagram.protocol != ICMP {
+        checksum.add_pseudo_header(&datagram.header, datagram.protocol, payload.len() as u32);
+    }
     checksum.add_bytes(payload);
     payload[field].copy_from_slice(&checksum.finish().to_be_bytes());
 }

@@ -285,7 +285,7 @@ class PathEvent:
             subflow: int,
             local: int,
             remote: int,
-            reason: Literal["normal", "reset", "timed_out", "address_gone", "protocol_error"],
+            reason: Literal["normal", "reset", "timed_out", "unreachable", "address_gone", "protocol_error"],
         ) -> None: ...
         @property
         def connection(self) -> int: ...
@@ -296,7 +296,7 @@ class PathEvent:
         @property
         def remote(self) -> int: ...
         @property
-        def reason(self) -> Literal["normal", "reset", "timed_out", "address_gone", "protocol_error"]: ...
+        def reason(self) -> Literal["normal", "reset", "timed_out", "unreachable", "address_gone", "protocol_error"]: ...
 
     @final
     class SubflowPriority(PathEvent):

@@ -16,9 +16,15 @@ pub enum CloseCause {
     /// The peer aborted it (MP_FASTCLOSE, or RST on its last subflow).
     #[error("aborted by the peer")]
     AbortedByPeer,
-    /// The peer answered our SYN with a reset.
+    /// The peer answered our SYN with a reset, or an ICMP error said that it takes no packets to the port.
     #[error("connection refused")]
     Refused,
+    /// An ICMP error answered our SYN: the peer's network cannot be reached.
+    #[error("network unreachable")]
+    NetworkUnreachable,
+    /// The same of the peer.
+    #[error("host unreachable")]
+    HostUnreachable,
     /// The peer stopped answering, or no subflow was left for too long.
     #[error("timed out")]
     TimedOut,

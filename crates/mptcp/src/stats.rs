@@ -203,8 +203,10 @@ pub struct EndpointCounters {
     pub shortened_time_waits: u64,
     /// Joins with an unknown token, or not allowed.
     pub refused_joins: u64,
-    /// ICMP errors that were refused or changed nothing.
+    /// ICMP errors about nothing that was outstanding, or "packet too big" that changed nothing.
     pub refused_icmp_errors: u64,
+    /// ICMP errors "unreachable" about subflows that the peer has answered: they change nothing.
+    pub soft_icmp_errors: u64,
     /// Events dropped because the application did not poll them.
     pub dropped_events: u64,
     /// Actions of the path manager that failed.

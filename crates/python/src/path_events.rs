@@ -85,10 +85,11 @@ pub enum PyPathEvent {
 
 const ROLES: [(&str, Role); 2] = [("client", Role::Client), ("server", Role::Server)];
 
-const REASONS: [(&str, CloseReason); 5] = [
+const REASONS: [(&str, CloseReason); 6] = [
     ("normal", CloseReason::Normal),
     ("reset", CloseReason::Reset),
     ("timed_out", CloseReason::TimedOut),
+    ("unreachable", CloseReason::Unreachable),
     ("address_gone", CloseReason::AddressGone),
     ("protocol_error", CloseReason::ProtocolError),
 ];

@@ -54,6 +54,8 @@ pub(super) fn closed(cause: CloseCause) -> io::Error {
         CloseCause::Aborted => io::ErrorKind::ConnectionAborted,
         CloseCause::AbortedByPeer => io::ErrorKind::ConnectionReset,
         CloseCause::Refused => io::ErrorKind::ConnectionRefused,
+        CloseCause::NetworkUnreachable => io::ErrorKind::NetworkUnreachable,
+        CloseCause::HostUnreachable => io::ErrorKind::HostUnreachable,
         CloseCause::TimedOut | CloseCause::UserTimeout => io::ErrorKind::TimedOut,
         CloseCause::ProtocolError => io::ErrorKind::InvalidData,
     };

@@ -27,7 +27,7 @@ pub mod udp;
 pub use checksum::Checksum;
 pub use echo::EchoPacket;
 pub use error::{EmitError, ParseError};
-pub use icmp::{IcmpError, Trouble};
+pub use icmp::{IcmpError, Trouble, Unreachable};
 pub use ip::{Ecn, IpHeader};
 pub use message::MessageHeader;
 pub use mptcp::MptcpOption;

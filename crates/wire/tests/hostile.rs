@@ -4,11 +4,15 @@
 mod strategies;
 
 use anabranch_wire::checksum::Checksum;
-use anabranch_wire::ip::{self, PROTOCOL_TCP};
+use anabranch_wire::ip::{self, Ecn, IpHeader, PROTOCOL_TCP, PROTOCOL_UDP};
 use anabranch_wire::tcp::{Flags, OPTION_SPACE, TcpOptions};
 use anabranch_wire::{IcmpError, Packet, ParseError, UdpPacket};
 use bytes::Bytes;
 use proptest::prelude::*;
+
+/// Protocol numbers of ICMP and ICMPv6.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
 /// Parses the bytes in every way; accepted packets are emitted and parsed again.
 fn swallow(bytes: Vec<u8>) -> bool {
@@ -38,14 +42,21 @@ fn repair_checksums(bytes: &mut [u8]) {
     }
     let Ok(datagram) = ip::parse(bytes) else { return };
     let segment = &mut bytes[datagram.payload];
-    if segment.len() < 20 {
+    let field = match datagram.protocol {
+        PROTOCOL_TCP => 16..18,
+        PROTOCOL_UDP => 6..8,
+        _ => 2..4,
+    };
+    if segment.len() < field.end + 2 {
         return;
     }
-    segment[16..18].fill(0);
+    segment[field.clone()].fill(0);
     let mut checksum = Checksum::new();
-    checksum.add_pseudo_header(&datagram.header, PROTOCOL_TCP, segment.len() as u32);
+    if datagram.protocol != ICMP {
+        checksum.add_pseudo_header(&datagram.header, datagram.protocol, segment.len() as u32);
+    }
     checksum.add_bytes(segment);
-    segment[16..18].copy_from_slice(&checksum.finish().to_be_bytes());
+    segment[field].copy_from_slice(&checksum.finish().to_be_bytes());
 }
 
 fn emitted(packet: &Packet) -> Vec<u8> {
@@ -93,6 +104,45 @@ proptest! {
         swallow(bytes.clone());
         repair_checksums(&mut bytes);
         swallow(bytes);
+    }
+
+    #[test]
+    fn an_icmp_error_is_about_the_packet_that_it_quotes_or_refused(
+        packet in strategies::packet(),
+        kind in 0..13_u8,
+        code in 0..17_u8,
+        quoted: prop::sample::Index,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let ours = packet.ip;
+        let mut sent = emitted(&packet);
+        sent.truncate(quoted.index(sent.len() + 1));
+        let untouched = changes.is_empty();
+        let mut message = [&[kind, code, 0, 0, 0, 0, 5, 0], sent.as_slice()].concat();
+        for (place, value) in changes {
+            let place = place.index(message.len());
+            message[place] = value;
+        }
+        let protocol = if ours.source.is_ipv4() { ICMP } else { ICMPV6 };
+        let back = IpHeader { source: ours.destination, destination: ours.source, ecn: Ecn::NotCapable, ..ours };
+        let mut bytes = Vec::new();
+        back.emit(protocol, message.len(), &mut bytes).expect("it is short");
+        bytes.extend_from_slice(&message);
+        swallow(bytes.clone());
+        repair_checksums(&mut bytes);
+        let bytes = Bytes::from(bytes);
+        let datagram = ip::parse(&bytes).expect("its header is right");
+        let parsed = IcmpError::parse(&datagram.header, datagram.protocol, &bytes[datagram.payload]);
+        let known = if ours.source.is_ipv4() { matches!(kind, 3 | 11) } else { (1..=3).contains(&kind) };
+        if let (Ok(error), true) = (parsed, untouched) {
+            prop_assert_eq!((error.source.ip(), error.destination.ip()), (ours.source, ours.destination));
+            let ports = (packet.segment.source_port, packet.segment.destination_port);
+            prop_assert_eq!(((error.source.port(), error.destination.port()), error.seq), (ports, packet.segment.seq));
+            prop_assert!(known && sent.len() >= ours.encoded_len() + 8);
+        }
+        if untouched && known && code < 2 && sent.len() >= ours.encoded_len() + 8 {
+            prop_assert!(parsed.is_ok(), "{:?}", parsed);
+        }
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl Observer {
         let how = match closed.reason {
             CloseReason::Normal => "closed",
             CloseReason::TimedOut => "timed out",
+            CloseReason::Unreachable => "unreachable",
             CloseReason::AddressGone => "no address",
             CloseReason::Reset | CloseReason::ProtocolError => "reset",
         };

@@ -15,7 +15,7 @@ use crate::subflow::{Identity, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::Role;
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::{Flags, Segment, SeqNumber};
+use anabranch_wire::{Flags, Segment, SeqNumber, Unreachable};
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_millis(1_500);
 impl Connection {
     /// Allows further attempts after the first, from `next` on.
     pub fn race(&mut self, candidates: VecDeque<Candidate>, next: Instant) {
-        self.race = Some(Box::new(Race { waiting: candidates, refused: false }));
+        self.race = Some(Box::new(Race { waiting: candidates, failed: None }));
         self.await_answer(next);
     }
 
@@ -94,14 +94,17 @@ impl Connection {
         self.subflows.entries().find(other).map(|(at, _)| at)
     }
 
-    /// An attempt was refused and removed. If no candidate is left, limits the time of the others.
-    pub(super) fn record_refusal(&mut self, now: Instant) {
+    /// An attempt has failed and was removed. Returns what failed attempts have shown. After a refusal, if no candidate
+    /// is left, limits the time of the others; a path that does not reach the peer says nothing of other paths.
+    pub(super) fn record_failed_attempt(&mut self, now: Instant, what: Unreachable) -> Unreachable {
         let last = !self.has_candidates();
-        let Some(race) = self.race.as_mut() else { return };
-        race.refused = true;
-        if last {
+        let Some(race) = self.race.as_mut() else { return what };
+        let known = race.failed.map_or(what, |known| known.max(what));
+        race.failed = Some(known);
+        if last && what == Unreachable::Port {
             self.timers.set_by(Timer::Race, now + GRACE);
         }
+        known
     }
 
     /// An attempt was answered: resets the others, and makes it the first subflow.

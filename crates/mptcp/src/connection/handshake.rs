@@ -14,7 +14,7 @@ use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::CapableKeys;
-use anabranch_wire::{Flags, MptcpOption, Packet, Segment};
+use anabranch_wire::{Flags, MptcpOption, Packet, Segment, Unreachable};
 
 /// Whether a peer that refuses a join does not know the token (RFC 8684, section 3.2): it has restarted, and all other
 /// paths lead to the same peer. An attacker cannot forge this without having seen the SYN, which it acknowledges.
@@ -118,12 +118,7 @@ impl Connection {
             }
             return;
         }
-        self.remove_subflow(handle, CloseReason::Reset);
-        if self.has_candidates() || !self.subflows.is_empty() {
-            self.record_refusal(now);
-        } else {
-            self.conclude(CloseCause::Refused);
-        }
+        self.fail_attempt(now, handle, Unreachable::Port, CloseReason::Reset);
     }
 
     fn handle_syn_ack(&mut self, now: Instant, handle: Handle, segment: &Segment) {

@@ -21,6 +21,7 @@ mod fallback;
 mod fin;
 mod handshake;
 mod handshake_segments;
+mod icmp_errors;
 mod identity;
 mod insert;
 mod join;
@@ -66,6 +67,7 @@ mod transmit;
 mod window_probe;
 
 pub use association::Protocol;
+pub use icmp_errors::Heed;
 pub use joined::JoinedSegments;
 pub use opening::{Joining, Opening};
 pub(crate) use output::{Attempt, Notice, Workspace};

@@ -10,7 +10,7 @@ use crate::subflow::{Signals, State, Subflow};
 use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
-use anabranch_wire::{IcmpError, MptcpOption, Trouble};
+use anabranch_wire::MptcpOption;
 use core::net::{IpAddr, SocketAddr};
 
 /// Transmissions of an ADD_ADDR without an echo, one, two, four retransmission timeouts apart (as in Linux).
@@ -182,18 +182,6 @@ impl Connection {
         subflow.push(una, payload, SendKind::Duplicate);
         self.output.pending = true;
         true
-    }
-
-    /// A router reports that a packet of ours was too big. Returns false if the report is implausible or changes
-    /// nothing.
-    pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) -> bool {
-        let of_it = |s: &Subflow| s.identity.local == error.source && s.identity.remote == error.destination;
-        let Some(handle) = self.subflows.find(of_it) else { return false };
-        let Trouble::TooBig { mtu } = error.trouble;
-        let (subflow, mut cx) = self.subflow_in_context(now, handle);
-        let believed = subflow.handle_packet_too_big(&mut cx, error.seq, mtu);
-        self.output.pending = true;
-        believed
     }
 }
 

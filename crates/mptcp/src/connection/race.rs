@@ -1,6 +1,7 @@
 //! State of the attempts to open a connection.
 
 use anabranch_policy::ids::AddressId;
+use anabranch_wire::Unreachable;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 
@@ -20,5 +21,6 @@ pub struct Candidate {
 #[derive(Debug)]
 pub(super) struct Race {
     pub waiting: VecDeque<Candidate>,
-    pub refused: bool,
+    /// The most specific reason why an attempt failed; a reset counts as an unreachable port.
+    pub failed: Option<Unreachable>,
 }

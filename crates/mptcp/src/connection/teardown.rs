@@ -11,7 +11,16 @@ use crate::subflow::{State, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::tcp::OPTION_SPACE;
-use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
+use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber, Unreachable};
+
+/// Why a connection was not established, by the most specific reason of its attempts.
+fn failure(what: Unreachable) -> CloseCause {
+    match what {
+        Unreachable::Network => CloseCause::NetworkUnreachable,
+        Unreachable::Host => CloseCause::HostUnreachable,
+        Unreachable::Port => CloseCause::Refused,
+    }
+}
 
 impl Connection {
     /// When both directions have ended, closes the subflows with FIN; the application is notified after its last read.
@@ -206,7 +215,7 @@ impl Connection {
         let cause = match why {
             _ if self.both_ended() => CloseCause::Finished,
             CloseReason::Normal | CloseReason::Reset => CloseCause::AbortedByPeer,
-            CloseReason::TimedOut | CloseReason::AddressGone => CloseCause::TimedOut,
+            CloseReason::TimedOut | CloseReason::Unreachable | CloseReason::AddressGone => CloseCause::TimedOut,
             CloseReason::ProtocolError => CloseCause::ProtocolError,
         };
         let survives =
@@ -219,11 +228,21 @@ impl Connection {
         }
     }
 
+    /// An attempt to open the connection has failed. The connection ends if it was the last.
+    pub(super) fn fail_attempt(&mut self, now: Instant, handle: Handle, what: Unreachable, why: CloseReason) {
+        self.remove_subflow(handle, why);
+        let last = !self.has_candidates() && self.subflows.is_empty();
+        let known = self.record_failed_attempt(now, what);
+        if last {
+            self.conclude(failure(known));
+        }
+    }
+
     /// The last attempt to open the connection has failed.
     pub(crate) fn fail_race(&mut self, now: Instant) {
-        let refused = self.race.as_ref().is_some_and(|race| race.refused);
-        if refused || self.subflows.is_empty() {
-            self.reset_all(now, if refused { CloseCause::Refused } else { CloseCause::TimedOut });
+        let failed = self.race.as_ref().and_then(|race| race.failed);
+        if failed == Some(Unreachable::Port) || self.subflows.is_empty() {
+            self.reset_all(now, failed.map_or(CloseCause::TimedOut, failure));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::arrivals::opens;
 use super::state::Endpoint;
-use crate::connection::JoinedSegments;
+use crate::connection::{Heed, JoinedSegments};
 use crate::event::{Event, TraceRecord};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::path_manager::PathEvent;
@@ -55,16 +55,20 @@ impl Endpoint {
         self.handle_routed(now, id, packet);
     }
 
-    /// A router reports that a packet of ours exceeds the MTU of its next link. Returns whether it shortened the
-    /// segments of a subflow. Reports that match nothing in flight, or have an impossible size, are counted and ignored
-    /// (RFC 5927).
+    /// An ICMP error about a packet of ours. "Too big" shortens the segments of a subflow; "unreachable" ends a subflow
+    /// that the peer has not answered. Returns whether it did. Errors that match nothing in flight, or have an
+    /// impossible size, are counted and ignored (RFC 5927).
     pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) -> bool {
         let id = self.connections.route(error.source, error.destination);
         let connection = id.and_then(|id| self.connections.get_mut(id));
-        let believed = connection.is_some_and(|connection| connection.handle_icmp_error(now, error));
-        self.counters.refused_icmp_errors += u64::from(!believed);
+        let heed = connection.map_or(Heed::Refused, |connection| connection.handle_icmp_error(now, error));
+        match heed {
+            Heed::Acted => {}
+            Heed::Noted => self.counters.soft_icmp_errors += 1,
+            Heed::Refused => self.counters.refused_icmp_errors += 1,
+        }
         id.into_iter().for_each(|id| self.settle(now, id));
-        believed
+        heed == Heed::Acted
     }
 
     /// Handles the deadline of [`Self::poll_timeout`]; early and late calls are harmless.

@@ -150,10 +150,14 @@ impl Subflow {
     /// Returns false, and changes nothing, if no such segment is in flight (RFC 5927, section 4.1), or the size is
     /// impossible, or not smaller than the present one.
     pub fn handle_packet_too_big(&mut self, cx: &mut Context<'_>, seq: SeqNumber, mtu: u32) -> bool {
-        let outstanding = seq.at_or_after(self.send.una) && seq.before(self.send.nxt);
         let least = self.floors().last().copied().unwrap_or(0);
         let size = mtu.saturating_sub(self.overhead(cx.config));
-        if !outstanding || mtu < least || size == 0 || !self.state.is_synchronised() || !cx.config.path_mtu_discovery {
+        if !self.is_outstanding(seq)
+            || mtu < least
+            || size == 0
+            || !self.state.is_synchronised()
+            || !cx.config.path_mtu_discovery
+        {
             return false;
         }
         if size < self.mss {

@@ -118,6 +118,12 @@ impl Subflow {
             && self.suspicion.is_none()
     }
 
+    /// Whether a segment that begins at `seq` waits for its acknowledgement, as one that an ICMP error quotes must (RFC
+    /// 5927, section 4.1).
+    pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
+        seq.at_or_after(self.send.una) && seq.before(self.send.nxt)
+    }
+
     /// Time when an acceptable segment was last received.
     pub fn last_heard(&self) -> Instant {
         self.liveness.last_heard

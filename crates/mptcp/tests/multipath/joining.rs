@@ -1,19 +1,21 @@
 //! Joins: MP_JOIN and its authentication (RFC 8684, section 3.2).
 
-use super::orders::{create, established, obedient_pair};
+use super::orders::{Obedient, Orders, create, established, obedient_pair};
 use super::peer::{Peer, SYN_ACK, capable, options, reset_reason};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::{Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
-use anabranch_policy::path_manager::{CloseReason, PathAction};
+use anabranch_policy::path_manager::{self, CloseReason, PathAction};
+use anabranch_policy::table::{self, Settings};
 use anabranch_policy::time::Duration;
 use anabranch_policy::view::SubflowState;
 use anabranch_wire::mptcp::{CapableKeys, Dss};
 use anabranch_wire::tcp::{TcpOptions, Timestamps};
-use anabranch_wire::{Flags, MptcpOption, Packet, SeqNumber};
+use anabranch_wire::{Flags, IcmpError, MptcpOption, Packet, SeqNumber, Trouble, Unreachable};
+use std::net::SocketAddr;
 
 /// A pair that has exchanged data, so that joins may start.
-fn warm_pair(paths: usize) -> (Pair, [super::orders::Orders; 2], ConnectionId, ConnectionId) {
+fn warm_pair(paths: usize) -> (Pair, [Orders; 2], ConnectionId, ConnectionId) {
     let (mut pair, orders) = obedient_pair(paths);
     let id = pair.connect(config(), config());
     pair.write_all(0, id, b"hello", Duration::ZERO);
@@ -30,6 +32,43 @@ fn join_of(packet: &Packet) -> Option<&MptcpOption> {
     packet.segment.options.mptcp.iter().find(|option| {
         matches!(option, MptcpOption::JoinSyn { .. } | MptcpOption::JoinSynAck { .. } | MptcpOption::JoinAck { .. })
     })
+}
+
+#[test]
+fn a_join_whose_syn_does_not_reach_the_peer_is_dropped_with_that_reason_and_tried_again_by_the_full_mesh() {
+    for what in [Unreachable::Network, Unreachable::Host, Unreachable::Port] {
+        let full_mesh = table::build(path_manager::TABLE, "full_mesh", &Settings::new()).unwrap();
+        // A server that announces nothing.
+        let mut pair = Pair::with_managers(2, [full_mesh, Box::new(Obedient(Orders::default()))]);
+        pair.judge = Box::new(|_, _, packet| match join_of(packet) {
+            Some(_) => Fate::Drop,
+            None => Fate::Deliver,
+        });
+        let id = pair.connect(config(), config());
+        pair.write_all(0, id, b"hello", Duration::ZERO);
+        pair.run(Duration::from_millis(100));
+        let joins = |pair: &Pair| -> Vec<Packet> {
+            pair.sent[0].iter().map(|(_, packet)| packet.clone()).filter(|packet| join_of(packet).is_some()).collect()
+        };
+        let [syn] = joins(&pair).try_into().expect("one join");
+        let error = IcmpError {
+            source: SocketAddr::new(syn.ip.source, syn.segment.source_port),
+            destination: SocketAddr::new(syn.ip.destination, syn.segment.destination_port),
+            seq: syn.segment.seq,
+            trouble: Trouble::Unreachable(what),
+        };
+        let other = IcmpError { seq: error.seq + 1, ..error };
+        assert!(!pair.hosts[0].handle_icmp_error(pair.now, &other));
+        assert!(pair.hosts[0].handle_icmp_error(pair.now, &error));
+        pair.settle();
+        assert!(pair.events[0].contains(&Event::SubflowClosed(id, SubflowId(1), CloseReason::Unreachable)));
+        assert_eq!((pair.hosts[0].subflow_views(pair.now, id).len(), joins(&pair).len()), (1, 1));
+        pair.judge = Box::new(|_, _, _| Fate::Deliver);
+        // A second later, from another port.
+        pair.run(Duration::from_millis(1_050));
+        assert_eq!(established(&pair, 0), 2, "{what:?}");
+        assert_ne!(joins(&pair)[1].segment.source_port, syn.segment.source_port);
+    }
 }
 
 /// A peer whose connection has exchanged data.

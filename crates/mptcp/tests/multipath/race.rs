@@ -5,7 +5,7 @@ use crate::pair::{Fate, PORT, Pair, address, address_v6, config, pattern};
 use anabranch_mptcp::{CloseCause, ConnectionConfig, Event, InitialPath, Protocol};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_wire::{Flags, MptcpOption, Packet};
+use anabranch_wire::{Flags, IcmpError, MptcpOption, Packet, Trouble, Unreachable};
 use std::net::{IpAddr, SocketAddr};
 
 const SYN_ONLY: fn(&Packet) -> bool =
@@ -29,6 +29,17 @@ fn kill(pair: &mut Pair, dead: &[IpAddr], until: Instant) {
                 if now < until && dead.contains(&client_of(from, packet)) { Fate::Drop } else { Fate::Deliver }
             },
         );
+}
+
+/// A router on the first path makes resets of the server's answers.
+fn refuse_on_the_first_path(from: usize, _: Instant, packet: &Packet) -> Fate {
+    if from == 0 || client_of(from, packet) != address(0, 0) {
+        return Fate::Deliver;
+    }
+    let mut reset = packet.clone();
+    reset.segment.flags = Flags::RST | Flags::ACK;
+    reset.segment.options = Default::default();
+    Fate::Instead(Box::new(reset))
 }
 
 /// When and from where the client sent SYNs, without joins.
@@ -251,17 +262,69 @@ fn after_a_refusal_the_next_is_asked_at_once_and_a_silent_path_does_not_hide_it(
 #[test]
 fn a_path_whose_router_refuses_does_not_keep_another_from_answering() {
     let mut pair = Pair::new(2);
-    pair.judge = Box::new(|from, _, packet| {
-        if from == 0 || client_of(from, packet) != address(0, 0) {
-            return Fate::Deliver;
-        }
-        let mut reset = packet.clone();
-        reset.segment.flags = Flags::RST | Flags::ACK;
-        reset.segment.options = Default::default();
-        Fate::Instead(Box::new(reset))
-    });
+    pair.judge = Box::new(refuse_on_the_first_path);
     let id = pair.connect(config(), config());
     assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(1)), Some(ms(40)));
+}
+
+/// Answers the latest SYN from this address with an ICMP error; returns whether the client believed it.
+fn report(pair: &mut Pair, from: IpAddr, what: Unreachable) -> bool {
+    let of_it = |(_, packet): &&(Instant, Packet)| SYN_ONLY(packet) && packet.ip.source == from;
+    let (_, syn) = pair.sent[0].iter().rev().find(of_it).expect("a SYN");
+    let (source, destination) = (syn.ip.source, syn.ip.destination);
+    let error = IcmpError {
+        source: SocketAddr::new(source, syn.segment.source_port),
+        destination: SocketAddr::new(destination, syn.segment.destination_port),
+        seq: syn.segment.seq,
+        trouble: Trouble::Unreachable(what),
+    };
+    let believed = pair.hosts[0].handle_icmp_error(pair.now, &error);
+    pair.settle();
+    believed
+}
+
+#[test]
+fn a_path_that_does_not_reach_the_peer_ends_its_own_attempt_and_the_next_begins_at_once() {
+    for what in [Unreachable::Network, Unreachable::Host, Unreachable::Port] {
+        let mut pair = Pair::new(2);
+        kill(&mut pair, &[address(0, 0)], Instant::NEVER);
+        let id = pair.connect(config(), config());
+        pair.run(Duration::from_millis(5));
+        assert!(report(&mut pair, address(0, 0), what));
+        assert!(!report(&mut pair, address(0, 0), what), "the attempt is over");
+        assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(2)), Some(ms(25)));
+        assert_eq!(asked(&pair), [(ms(0), address(0, 0)), (ms(5), address(0, 1))]);
+        let ended = |event: &Event| matches!(event, Event::SubflowClosed(..) | Event::Closed(..));
+        assert!(!pair.events[0].iter().any(ended), "{what:?}: {:?}", pair.events[0]);
+    }
+}
+
+#[test]
+fn a_path_that_does_not_reach_the_peer_takes_no_time_from_another_that_has_not_answered_yet() {
+    let mut pair = Pair::new(2);
+    kill(&mut pair, &[address(0, 0), address(0, 1)], ms(6_000));
+    let id = pair.connect(config(), config());
+    pair.run(Duration::from_millis(260));
+    assert_eq!(asked(&pair), [(ms(0), address(0, 0)), (ms(250), address(0, 1))]);
+    assert!(report(&mut pair, address(0, 1), Unreachable::Host));
+    // SYNs from the first address at 1, 3 and 7 s.
+    assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(30)), Some(ms(7_020)));
+}
+
+#[test]
+fn when_no_path_reaches_the_peer_the_application_hears_the_most_that_any_has_shown() {
+    use Unreachable::{Host, Network, Port};
+    let causes = [CloseCause::NetworkUnreachable, CloseCause::HostUnreachable, CloseCause::Refused];
+    for (first, second, cause) in [(Network, Network, 0), (Host, Network, 1), (Network, Host, 1), (Port, Host, 2)] {
+        let mut pair = Pair::new(2);
+        kill(&mut pair, &[address(0, 0), address(0, 1)], Instant::NEVER);
+        let id = pair.connect(config(), config());
+        assert!(report(&mut pair, address(0, 0), first) && report(&mut pair, address(0, 1), second));
+        let ends: Vec<_> = pair.events[0].iter().filter(|event| matches!(event, Event::Closed(..))).collect();
+        assert_eq!(ends, [&Event::Closed(id, causes[cause])]);
+        pair.run(Duration::from_secs(1));
+        assert_eq!((pair.hosts[0].connection_count(), pair.hosts[0].poll_timeout()), (0, Instant::NEVER));
+    }
 }
 
 #[test]

@@ -16,5 +16,6 @@ mod status;
 mod table;
 mod time_wait;
 mod transcript;
+mod unreachable;
 mod user_timeout;
 mod windows;

@@ -23,6 +23,8 @@ pub enum CloseReason {
     Reset,
     /// Too many retransmissions, or the handshake, stayed without an answer.
     TimedOut,
+    /// An ICMP error answered the SYN of the join: the peer cannot be reached on this path.
+    Unreachable,
     /// Its local address is gone.
     AddressGone,
     /// The peer refused the join or violated the protocol.

@@ -312,7 +312,7 @@ impl FullMesh {
             _ => pair.failures,
         };
         let worth_another_try = match reason {
-            CloseReason::TimedOut | CloseReason::Reset | CloseReason::AddressGone => true,
+            CloseReason::TimedOut | CloseReason::Unreachable | CloseReason::Reset | CloseReason::AddressGone => true,
             CloseReason::Normal | CloseReason::ProtocolError => false,
         };
         let pair = if !mesh.may_join(&self.addresses, self.subnets, addresses) {
