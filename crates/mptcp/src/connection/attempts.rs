@@ -58,6 +58,15 @@ impl Connection {
         };
         self.subflows.push(Subflow::new(identity, State::SynSent, initial, now));
         self.output.pending = true;
+        if self.has_candidates() {
+            return;
+        }
+        // The time of the attempt before does not bound the last one; that after a refusal does.
+        if self.race.as_ref().is_some_and(|race| race.failed == Some(Unreachable::Port)) {
+            self.timers.set(Timer::Race, now + GRACE);
+        } else {
+            self.timers.stop(Timer::Race);
+        }
     }
 
     /// Whether an attempt waits for its answer.

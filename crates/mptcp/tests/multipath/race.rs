@@ -267,6 +267,16 @@ fn a_path_whose_router_refuses_does_not_keep_another_from_answering() {
     assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(1)), Some(ms(40)));
 }
 
+#[test]
+fn the_attempt_after_a_refusal_has_time_of_its_own() {
+    let mut pair = Pair::new(2);
+    pair.delay[1] = Duration::from_millis(290);
+    pair.judge = Box::new(refuse_on_the_first_path);
+    let id = pair.connect(config(), config());
+    // Refused after 20 ms; the other round trip takes 300 ms, longer than the first attempt had at the start.
+    assert_eq!(until_event(&mut pair, Event::Connected(id), Duration::from_secs(1)), Some(ms(320)));
+}
+
 /// Answers the latest SYN from this address with an ICMP error; returns whether the client believed it.
 fn report(pair: &mut Pair, from: IpAddr, what: Unreachable) -> bool {
     let of_it = |(_, packet): &&(Instant, Packet)| SYN_ONLY(packet) && packet.ip.source == from;
