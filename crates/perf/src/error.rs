@@ -11,7 +11,7 @@ pub(super) const EARLY: &str = "one of its connections ended too early";
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
     /// No connection to the server, or no answer.
-    #[error("no connection to {remote}: {error}; is `anabranch perf --server` running there?")]
+    #[error("no connection to {remote}: {error}{}", advice(.error))]
     Connect {
         /// The server.
         remote: SocketAddr,
@@ -48,6 +48,14 @@ pub enum PerfError {
     /// The server stopped answering.
     #[error("the test was interrupted: the server does not answer any more")]
     Silent,
+}
+
+/// What to look at if there is no connection; nothing at a host that is not reached.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "",
+        _ => "; is `anabranch perf --server` running there?",
+    }
 }
 
 impl PerfError {

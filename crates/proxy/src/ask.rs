@@ -6,8 +6,8 @@ use super::key::Key;
 use super::noise::Initiator;
 use super::resolve::Resolver;
 use super::target::Target;
-use anabranch_mptcp::{ConnectionConfig, InitialPath};
-use anabranch_stack::Stack;
+use anabranch_mptcp::{CloseCause, ConnectionConfig, InitialPath};
+use anabranch_stack::{ConnectError, Stack};
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use std::io::ErrorKind;
@@ -24,8 +24,17 @@ pub enum Answer {
     Proven,
     /// It answers and does not prove it: a server with another key, or another program.
     Unproven,
-    /// It was not reached.
+    /// It was not reached: why no connection was attempted, or was not answered.
     Unreached(Failure),
+    /// A router does not reach it.
+    Unroutable,
+}
+
+fn unconnected(error: ConnectError) -> Answer {
+    match error {
+        ConnectError::Ended(CloseCause::NetworkUnreachable | CloseCause::HostUnreachable) => Answer::Unroutable,
+        other => Answer::Unreached(other.into()),
+    }
 }
 
 /// Asks a server from this address of the stack alone, and lets the stack know whether it was the server that answered
@@ -33,20 +42,21 @@ pub enum Answer {
 pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, config: &ConnectionConfig) -> Answer {
     let until = Instant::now() + PATIENCE;
     let connect = async {
-        let addresses = Resolver::new().resolve(server).await?;
+        let addresses = Resolver::new().resolve(server).await.map_err(Answer::Unreached)?;
         let reachable: Vec<SocketAddr> = addresses.into_iter().filter(|a| a.is_ipv4() == local.is_ipv4()).collect();
         if reachable.is_empty() {
-            return Err(Failure::NetworkUnreachable);
+            return Err(Answer::Unreached(Failure::NetworkUnreachable));
         }
         let config = ConnectionConfig { initial_path: InitialPath::First, ..config.clone() };
-        let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
+        let (initiator, message) =
+            Initiator::new(key).map_err(|_no_random_numbers| Answer::Unreached(Failure::General))?;
         let first = Bytes::copy_from_slice(&message);
-        let (stream, sent) = stack.connect_to_any(Some(local), &reachable, config, first).await?;
+        let (stream, sent) = stack.connect_to_any(Some(local), &reachable, config, first).await.map_err(unconnected)?;
         Ok((stream, initiator, message, sent))
     };
     let (stream, initiator, message, sent) = match timeout_at(until, connect).await {
         Ok(Ok(connected)) => connected,
-        Ok(Err(failure)) => return Answer::Unreached(failure),
+        Ok(Err(answer)) => return answer,
         Err(_elapsed) => return Answer::Unreached(Failure::TimedOut),
     };
     match timeout_at(until, initiate(stream, initiator, &message, sent)).await {

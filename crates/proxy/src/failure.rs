@@ -10,9 +10,9 @@ use std::io;
 pub enum Failure {
     /// Anything else.
     General,
-    /// There is no route to an address of that family.
+    /// There is no address here of that family, or a router has no route.
     NetworkUnreachable,
-    /// There is no such name, or no answer from its network.
+    /// There is no such name, or a router does not reach the host.
     HostUnreachable,
     /// No answer in time.
     TimedOut,
@@ -62,7 +62,7 @@ impl Failure {
         match self {
             Self::General => "The connection could not be made.",
             Self::NotAllowed => "This destination is not allowed.",
-            Self::NetworkUnreachable => "There is no address here to reach the destination from.",
+            Self::NetworkUnreachable => "There is no network here that the destination can be reached from.",
             Self::HostUnreachable => "The destination is not known or cannot be reached.",
             Self::Refused => "The destination refused the connection.",
             Self::TimedOut => "The destination did not answer in time.",
@@ -75,6 +75,8 @@ impl From<ConnectError> for Failure {
         match error {
             ConnectError::Impossible(OperationError::NoAddress) => Self::NetworkUnreachable,
             ConnectError::Impossible(OperationError::NoPeer) => Self::HostUnreachable,
+            ConnectError::Ended(CloseCause::NetworkUnreachable) => Self::NetworkUnreachable,
+            ConnectError::Ended(CloseCause::HostUnreachable) => Self::HostUnreachable,
             ConnectError::Ended(CloseCause::Refused | CloseCause::AbortedByPeer) => Self::Refused,
             ConnectError::Ended(CloseCause::TimedOut | CloseCause::UserTimeout) => Self::TimedOut,
             ConnectError::Impossible(_) | ConnectError::Ended(_) | ConnectError::ShutDown => Self::General,
@@ -122,5 +124,8 @@ mod tests {
         assert_eq!(Failure::from(ConnectError::Ended(CloseCause::Refused)), Failure::Refused);
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::ConnectionRefused)), Failure::Refused);
         assert_eq!(Failure::from(ConnectError::Impossible(OperationError::NoAddress)), Failure::NetworkUnreachable);
+        let ended = |cause| Failure::from(ConnectError::Ended(cause));
+        assert_eq!(ended(CloseCause::NetworkUnreachable), Failure::NetworkUnreachable);
+        assert_eq!(ended(CloseCause::HostUnreachable), Failure::HostUnreachable);
     }
 }

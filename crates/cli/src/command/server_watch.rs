@@ -211,6 +211,7 @@ fn weight(answer: Answer) -> (u8, Failure) {
         Answer::Proven => (2, Failure::General),
         Answer::Unproven => (1, Failure::General),
         Answer::Unreached(failure) => (0, failure),
+        Answer::Unroutable => (0, Failure::HostUnreachable),
     }
 }
 
@@ -229,9 +230,12 @@ fn sentence(server: &Target, answers: &[Asked], half: bool) -> String {
         Some(Answer::Unproven) => format!(
             "the server {server} does not prove the key: it has another one, or is not `anabranch serve`; compare the key files"
         ),
-        Some(Answer::Unreached(_)) if half => format!(
+        Some(Answer::Unreached(_) | Answer::Unroutable) if half => format!(
             "the server {server} answers for datagrams, not for streams: only one end has --udp, or a firewall drops them; it is asked again"
         ),
+        Some(Answer::Unroutable) => {
+            format!("the server {server} is not reached over {bad}: a router says so; it is asked again")
+        }
         Some(Answer::Unreached(Failure::HostUnreachable)) => {
             format!("the name of the server {server} is not known now; it is asked for again")
         }
@@ -270,6 +274,9 @@ mod tests {
         );
         assert!(said(&[("wlan0", Answer::Unproven), ("wwan0", dead)]).contains("does not prove the key"));
         assert!(said(&[("wlan0", Answer::Unreached(Failure::HostUnreachable))]).contains("the name of the server"));
+        let (cut, refused) = (Answer::Unroutable, Answer::Unreached(Failure::Refused));
+        assert!(said(&[("wlan0", cut), ("wwan0", cut)]).contains("not reached over wlan0, wwan0: a router says so"));
+        assert!(said(&[("wlan0", cut), ("wwan0", refused)]).contains("refuses connections"));
         assert!(said(&[]).contains("no uplink"));
     }
     #[test]

@@ -1,5 +1,6 @@
 //! How ends, resets, slow readers and limits look from both sides of the proxy.
 
+use crate::kernel::{ip, sysctl};
 use crate::program::{noise, sha256};
 use crate::scene::{Running, kernel_address, limits, one_listener, proxy, scene, server, stack, via};
 use anabranch_proxy::{AllowList, Destination, Forward, Key, Limits, Via};
@@ -190,6 +191,9 @@ fn refusals(served: bool) {
         assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("cannot be reached.\n"), "{answer}");
         let answer = connect_over_http(way.address, "[2001:db8::1]:80").await;
         assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("from.\n"), "{answer}");
+        if !served {
+            unreachable(way.address).await;
+        }
         // Who sends more than its refused request still reads the answer.
         let mut socket = TcpStream::connect(way.address).await.expect("it listens");
         let post = format!("POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{}", "x".repeat(100_000));
@@ -202,8 +206,19 @@ fn refusals(served: bool) {
         for running in way.running {
             failed += running.stop().await.failed;
         }
-        assert_eq!(failed, if served { 6 } else { 3 });
+        assert_eq!(failed, 6);
     });
+}
+
+/// Targets that the kernel, the stack's router, does not reach.
+async fn unreachable(proxy: SocketAddr) {
+    sysctl("ipv4.icmp_ratelimit", "0");
+    ip("route add unreachable 192.0.2.1");
+    for (host, reply) in [(1, 4), (2, 3)] {
+        assert_eq!(ask(proxy, SocketAddr::from(([192, 0, 2, host], 80))).await.1, Some(reply), "192.0.2.{host}");
+    }
+    let answer = connect_over_http(proxy, "192.0.2.1:80").await;
+    assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("cannot be reached.\n"), "{answer}");
 }
 
 /// What a proxy says to CONNECT, if it is not connected.

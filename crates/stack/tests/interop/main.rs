@@ -26,6 +26,7 @@ mod priority;
 mod random_transfers;
 mod scene;
 mod traffic;
+mod unreachable;
 mod wire_profile;
 
 use anabranch_system::{Need, missing};
@@ -54,6 +55,7 @@ fn main() {
     trials.extend(one_way_delay::trials());
     trials.extend(priority::trials());
     trials.extend(random_transfers::trials());
+    trials.extend(unreachable::trials());
     trials.extend(wire_profile::trials());
     trials.push(wire_profile::the_page(&trials));
     let trials = trials.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())).collect();
