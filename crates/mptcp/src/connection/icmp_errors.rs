@@ -13,7 +13,7 @@ pub enum Heed {
     /// It ended a subflow, or shortened its segments.
     Acted,
     /// It is about a subflow that the peer has answered, and changes nothing.
-    Noted,
+    Counted,
     /// It is implausible or changes nothing.
     Refused,
 }
@@ -43,7 +43,7 @@ impl Connection {
             return Heed::Refused;
         }
         if subflow.state != State::SynSent {
-            return Heed::Noted;
+            return Heed::Counted;
         }
         if self.is_initial(handle) {
             self.fail_attempt(now, handle, what, CloseReason::Unreachable);

@@ -64,7 +64,7 @@ impl Endpoint {
         let heed = connection.map_or(Heed::Refused, |connection| connection.handle_icmp_error(now, error));
         match heed {
             Heed::Acted => {}
-            Heed::Noted => self.counters.soft_icmp_errors += 1,
+            Heed::Counted => self.counters.soft_icmp_errors += 1,
             Heed::Refused => self.counters.refused_icmp_errors += 1,
         }
         id.into_iter().for_each(|id| self.settle(now, id));
