@@ -71,16 +71,16 @@ impl Addresses {
     }
 
     /// Whether subflows from an address would take a path that a connection has by another address: that of its initial
-    /// subflow if that is one of the same interface, and else the first of the interface and family.
+    /// subflow if that can be used and is one of the same interface, and else the first of the interface and family.
     pub fn is_same_path(&self, id: AddressId, initial: IpAddr) -> bool {
         let Some((address, known)) = self.known.iter().find(|(_, known)| known.id == id) else { return false };
         let beside = |other: &Known| known.interface.is_some() && other.interface == known.interface;
-        if self.known.get(&initial).is_some_and(beside) {
+        let is_used = |other: &Known| other.up && !other.deprecated && beside(other);
+        if self.known.get(&initial).is_some_and(is_used) {
             return *address != initial;
         }
-        let before = |(other, of): (&IpAddr, &Known)| {
-            of.up && !of.deprecated && beside(of) && other.is_ipv4() == address.is_ipv4() && of.id < known.id
-        };
+        let before =
+            |(other, of): (&IpAddr, &Known)| is_used(of) && other.is_ipv4() == address.is_ipv4() && of.id < known.id;
         self.known.iter().any(before)
     }
 

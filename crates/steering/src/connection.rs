@@ -5,7 +5,7 @@ use crate::sample::{ConnectionSample, Endpoints, SubflowSample, TcpState};
 use crate::status::ClosedSubflow;
 use crate::subflow::Subflow;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
-use anabranch_policy::path_manager::{CloseReason, Role};
+use anabranch_policy::path_manager::{CloseReason, PathAction, Role};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
 use core::net::SocketAddr;
@@ -47,6 +47,8 @@ pub(crate) struct Connection {
     pub remotes: BTreeMap<u8, SocketAddr>,
     /// Addresses of ours that we told to announce.
     pub announced: BTreeSet<AddressId>,
+    /// What the path manager asked for, and would take a path that there is by another address.
+    pub postponed: Vec<PathAction>,
     pub closed: VecDeque<ClosedSubflow>,
     pub estimator: Estimator,
     /// When the path manager is measured for next, and told again that the connection is blocked.
@@ -80,6 +82,7 @@ impl Connection {
             subflows: Vec::new(),
             remotes: BTreeMap::new(),
             announced: BTreeSet::new(),
+            postponed: Vec::new(),
             closed: VecDeque::new(),
             estimator: Estimator::default(),
             next_measured: Instant::ZERO,

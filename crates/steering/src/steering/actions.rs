@@ -17,6 +17,9 @@ const MOST_COMMANDS: usize = 65_536;
 /// Decisions that are remembered.
 const MOST_DECISIONS: usize = 1_024;
 
+/// Most actions of a connection that are postponed.
+const MOST_POSTPONED: usize = 256;
+
 /// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data
 /// again that is not acknowledged at data level.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
@@ -67,7 +70,7 @@ impl Steering {
             }
             PathAction::Probe { connection, subflow } => self.lift(now, connection, subflow),
             PathAction::Announce { connection, local } | PathAction::CreateSubflow { connection, local, .. }
-                if self.addresses.is_deprecated(local) || self.is_same_path(connection, local) =>
+                if self.postpone(connection, local, action) =>
             {
                 Some(())
             }
@@ -119,6 +122,38 @@ impl Steering {
             self.command(now, occasion, connection, |token, _| Some(Command::Remove { token, local_id }))?;
         }
         Some(())
+    }
+
+    /// Whether an action is of no use now, as its address is deprecated or its path is there by another address. Then it
+    /// is kept: the path manager asks once.
+    fn postpone(&mut self, connection: ConnectionId, local: AddressId, action: PathAction) -> bool {
+        let later = self.addresses.is_deprecated(local) || self.is_same_path(connection, local);
+        let known = self.tokens.get(&connection).and_then(|token| self.connections.get_mut(token));
+        if let Some(known) = known {
+            known.postponed.retain(|kept| *kept != action);
+            if later && known.postponed.len() < MOST_POSTPONED {
+                known.postponed.push(action);
+            }
+        }
+        later
+    }
+
+    /// Addresses changed, or a subflow ended: does what was postponed, where it is of use now.
+    pub(super) fn reconsider(&mut self, now: Instant) {
+        let mut due = Vec::new();
+        for known in self.connections.values_mut().filter(|known| known.told && !known.fallback) {
+            due.append(&mut known.postponed);
+        }
+        for action in due {
+            let local = match action {
+                PathAction::Announce { local, .. } | PathAction::CreateSubflow { local, .. } => local,
+                _ => continue,
+            };
+            // The path manager asks again when an address that is gone comes back.
+            if self.addresses.address(local).is_some_and(|address| self.addresses.is_up(address)) {
+                let _ = self.act(now, Occasion::Change, action);
+            }
+        }
     }
 
     fn is_same_path(&self, connection: ConnectionId, local: AddressId) -> bool {

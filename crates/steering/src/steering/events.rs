@@ -19,14 +19,19 @@ impl Steering {
                 if let Some(id) = self.addresses.raise(address, interface) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressUp { id, address });
                 }
+                self.reconsider(now);
             }
             Event::AddressDown { address } => {
                 if let Some(id) = self.addresses.lower(address) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressDown { id });
                     self.close_all_from(now, id);
+                    self.reconsider(now);
                 }
             }
-            Event::AddressDeprecated { address } => self.addresses.deprecate(address),
+            Event::AddressDeprecated { address } => {
+                self.addresses.deprecate(address);
+                self.reconsider(now);
+            }
             Event::Created { token, endpoints, server } => {
                 self.ended.remove(&token);
                 self.close(now, token);
@@ -99,7 +104,10 @@ impl Steering {
                 let reason = reason(error, closed.is_some_and(|endpoints| self.has_closed(endpoints)));
                 let connection = self.connections.get_mut(&token);
                 match subflow.zip(connection).and_then(|(subflow, known)| known.remove(now, subflow, reason)) {
-                    Some(change) => self.pass_on(now, token, change),
+                    Some(change) => {
+                        self.pass_on(now, token, change);
+                        self.reconsider(now);
+                    }
                     None => self.counters.unmatched_events += 1,
                 }
             }

@@ -16,6 +16,8 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+mod renewal;
+
 const TOKEN: Token = Token(7);
 
 fn at(millis: u64) -> Instant {
