@@ -22,6 +22,7 @@ mod multipath {
     mod silence;
     mod subflow_order;
     mod table;
+    mod told_fallback;
     mod untold_fallback;
     mod user_timeout;
 }

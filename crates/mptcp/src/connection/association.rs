@@ -39,8 +39,8 @@ pub(super) struct Fallback {
 #[derive(Debug, Default)]
 struct Untold {
     infinite_mapping: InfiniteMapping,
-    /// The data sequence number of our MP_FAIL, until the peer has answered.
-    failed: Option<u64>,
+    /// The data sequence number of our MP_FAIL, until the peer has answered, and how often it is still sent.
+    failed: Option<(u64, u8)>,
     /// We sent MP_FAIL: the infinite mapping of the peer tells how its numbers continue.
     was_failure: bool,
     /// The number of the subflow with which plain TCP began, if something before it was missing then.
@@ -49,8 +49,9 @@ struct Untold {
     blind: Option<(u64, u8)>,
 }
 
-/// How often MP_FAIL is sent to a peer whose options do not arrive, so that its answer cannot either.
-const BLIND_FAILURES: u8 = 8;
+/// How often MP_FAIL is sent. The answer may never come: nothing arrives from the peer, its options are stripped, or it has
+/// no space for MP_FAIL beside a DATA_FIN that it repeats (Linux with checksums and timestamps).
+const FAILURES: u8 = 8;
 
 /// The infinite mapping that announces a fallback to the peer (RFC 8684, section 3.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,14 +93,14 @@ impl Fallback {
     /// We fell back after a checksum failure: our MP_FAIL has this data sequence number.
     pub fn fail(&mut self, data_seq: u64) {
         let untold = self.untold.get_or_insert_default();
-        (untold.failed, untold.was_failure) = (Some(data_seq), true);
+        (untold.failed, untold.was_failure) = (Some((data_seq, FAILURES)), true);
     }
 
     /// We fell back since no option of the peer arrives, and it has had DATA_ACKs of ours: without data of ours that
     /// could carry the infinite mapping, MP_FAIL with this data sequence number tells it.
     pub fn fail_blindly(&mut self, data_seq: u64) {
         let untold = self.untold.get_or_insert_default();
-        (untold.blind, untold.was_failure) = (Some((data_seq, BLIND_FAILURES)), true);
+        (untold.blind, untold.was_failure) = (Some((data_seq, FAILURES)), true);
     }
 
     /// The data sequence number of the MP_FAIL that is due with the next acknowledgement to a peer whose options do not
@@ -113,7 +114,31 @@ impl Fallback {
 
     /// The data sequence number of our MP_FAIL, until the peer has answered.
     pub fn unheard(&self) -> Option<u64> {
-        self.untold.as_ref()?.failed
+        self.untold.as_ref()?.failed.map(|(data_seq, _)| data_seq)
+    }
+
+    /// Whether our MP_FAIL was not sent yet.
+    pub fn is_unsaid(&self) -> bool {
+        self.untold.as_ref().is_some_and(|untold| matches!(untold.failed, Some((_, FAILURES))))
+    }
+
+    /// The data sequence number of our MP_FAIL, to be sent now, unless the peer has answered or it was sent often enough.
+    pub fn take_failure(&mut self) -> Option<u64> {
+        let (data_seq, left) = self.untold.as_mut()?.failed.as_mut().filter(|(_, left)| *left > 0)?;
+        *left -= 1;
+        Some(*data_seq)
+    }
+
+    /// Whether MP_FAIL may be sent again.
+    pub fn may_fail_again(&self) -> bool {
+        self.untold.as_ref().is_some_and(|untold| untold.failed.is_some_and(|(_, left)| left > 0))
+    }
+
+    /// Whether a peer that has not answered our MP_FAIL learns of the fallback by nothing else: no infinite mapping goes
+    /// with data or FIN. Such a peer would take FIN for the end of the subflow and not of the stream.
+    pub fn is_told_by_failure_alone(&self) -> bool {
+        let untold = self.untold.as_ref();
+        untold.is_some_and(|untold| untold.failed.is_some() && untold.infinite_mapping == InfiniteMapping::None)
     }
 
     /// Plain TCP began with the segment that begins here, and something before it is missing, which may have been sent

@@ -22,7 +22,7 @@ impl Connection {
         if self.association.protocol != Protocol::Tcp
             || !self.life.write_closed()
             || !all_assigned
-            || self.association.fallback.unheard().is_some()
+            || self.association.fallback.is_told_by_failure_alone()
         {
             return;
         }

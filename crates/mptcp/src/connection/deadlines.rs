@@ -125,13 +125,18 @@ impl Connection {
     }
 
     /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for
-    /// a FIN that waits until the peer knows of our fallback.
+    /// MP_FAIL, as long as the peer has not answered; it is not put off;
+    /// or for a FIN that waits for that.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
         if self.association.protocol == Protocol::Tcp
-            && self.life.write_closed()
             && self.association.fallback.unheard().is_some()
+            && self.life.closed.is_none()
         {
-            self.timers.set(Timer::DataRetransmit, now + self.config.survive_without_subflows);
+            let withheld = self.withholds_fin();
+            if withheld || !self.timers.runs(Timer::DataRetransmit) {
+                let span = if withheld { self.config.survive_without_subflows } else { self.data_timeout() };
+                self.timers.set(Timer::DataRetransmit, now + span);
+            }
             return;
         }
         let outstanding = self.sender.una() < self.sender.data_nxt;
@@ -141,10 +146,15 @@ impl Connection {
             self.timers.stop(Timer::DataRetransmit);
             return;
         }
+        let due = now + self.data_timeout();
+        self.timers.set(Timer::DataRetransmit, due);
+    }
+
+    fn data_timeout(&self) -> Duration {
         let config = &self.config.tcp;
         let longest = self.subflows.iter().filter(|s| s.is_usable()).map(|s| s.rtt.base_rto(config)).max();
         let span = longest.unwrap_or(config.initial_rto) * 2 * (1 << self.timers.data_attempts.min(6));
-        self.timers.set(Timer::DataRetransmit, now + span.min(config.max_rto));
+        span.min(config.max_rto)
     }
 }
 
@@ -247,21 +257,34 @@ mod tests {
     }
 
     #[test]
-    fn in_plain_tcp_the_data_level_waits_only_with_an_end_and_for_a_peer_that_has_not_heard_of_the_fallback() {
-        let waits = |closed: bool, unheard: bool, protocol: Protocol| {
+    fn in_plain_tcp_the_data_level_waits_only_for_a_peer_that_has_not_heard_of_the_fallback_and_is_not_put_off() {
+        let waits = |closed: bool, unheard: bool, ended: bool, announced: bool| {
             let mut connection = connected(config(), 1);
-            connection.association.protocol = protocol;
+            connection.association.protocol = Protocol::Tcp;
+            connection.life.closed = ended.then_some(crate::event::CloseCause::Finished);
             if closed {
                 connection.life.close_writing();
             }
             if unheard {
                 connection.association.fallback.fail(1);
             }
+            if announced {
+                connection.association.fallback.announce();
+            }
             connection.arm_data_retransmit(NOW);
-            connection.timers.at(Timer::DataRetransmit) == NOW + connection.config.survive_without_subflows
+            let due = connection.timers.at(Timer::DataRetransmit);
+            let put_off = Duration::from_millis(1);
+            connection.arm_data_retransmit(NOW + put_off);
+            let withheld = due == NOW + connection.config.survive_without_subflows;
+            let again = if withheld { due + put_off } else { due };
+            assert_eq!(connection.timers.at(Timer::DataRetransmit), again);
+            (due == NOW + connection.data_timeout(), withheld)
         };
-        assert!(waits(true, true, Protocol::Tcp));
-        assert!(!waits(false, true, Protocol::Tcp) && !waits(true, false, Protocol::Tcp));
-        assert!(!waits(true, true, Protocol::Multipath));
+        for closed in [false, true] {
+            assert_eq!(waits(closed, true, false, true), (true, false));
+            assert_eq!(waits(closed, false, false, true), (false, false));
+            assert_eq!(waits(closed, true, false, false), (!closed, closed), "a FIN is withheld");
+            assert_eq!(waits(closed, true, true, true), (false, false));
+        }
     }
 }

@@ -174,7 +174,6 @@ impl Connection {
         self.acknowledge_data(now, held.unwrap_or(self.sender.data_nxt).min(self.sender.data_nxt));
         if self.life.write_closed() {
             self.close_plain();
-            self.arm_data_retransmit(now);
         } else if self.sender.all_assigned() {
             self.fail_blindly(handle);
         }
@@ -211,10 +210,9 @@ impl Connection {
         let fail = MptcpOption::Fail { data_seq: number };
         if self.subflows.len() == 1 && !self.association.joined && self.is_initial(handle) && self.is_contiguous(handle)
         {
-            let subflow = &mut self.subflows[handle];
-            subflow.push_control(fail);
             self.association.fallback.fail(number);
             self.fall_back(now, handle, FallbackCause::Checksum);
+            self.send_failure(now, handle);
             for (data_seq, bytes) in parts {
                 self.insert(now, handle, data_seq, bytes);
             }
@@ -225,9 +223,42 @@ impl Connection {
         }
     }
 
+    /// Sends our MP_FAIL, and again by a timer until the peer has answered. Not in answer to its segments: each MP_FAIL
+    /// may be answered by one.
+    fn send_failure(&mut self, now: Instant, handle: Handle) {
+        if let Some(subflow) = self.subflows.live_mut(handle)
+            && let Some(data_seq) = self.association.fallback.take_failure()
+        {
+            subflow.push_control(MptcpOption::Fail { data_seq });
+            self.output.pending = true;
+        }
+        self.arm_data_retransmit(now);
+    }
+
+    /// Whether our FIN waits for an answer to MP_FAIL, since nothing else tells the peer of the fallback.
+    pub(super) fn withholds_fin(&self) -> bool {
+        self.association.protocol == Protocol::Tcp
+            && self.life.write_closed()
+            && self.association.fallback.is_told_by_failure_alone()
+    }
+
+    /// The peer has not answered our MP_FAIL in time. After the last one we no longer wait for that.
+    pub(super) fn repeat_failure(&mut self, now: Instant) {
+        self.timers.data_attempts += 1;
+        let waits = self.association.fallback.unheard().is_some();
+        match self.subflows.first_handle() {
+            Some(handle) if waits && !self.withholds_fin() && self.association.fallback.may_fail_again() => {
+                self.send_failure(now, handle)
+            }
+            _ => {
+                self.association.fallback.hear();
+                self.close_plain();
+            }
+        }
+    }
+
     /// After our fallback, a segment of the peer that still uses MPTCP shows that our MP_FAIL was lost or is in flight.
-    /// It is sent again, and our FIN waits, since for such a peer it would end only the subflow. Any other segment
-    /// shows that the peer knows.
+    /// Any other segment shows that the peer knows.
     pub(super) fn watch_fallback(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let infinite = |dss: &Dss| dss.mapping.is_some_and(|mapping| mapping.length == 0);
         let speaks = segment.options.dss.as_ref().is_some_and(|dss| !infinite(dss));
@@ -239,15 +270,15 @@ impl Connection {
             let next = self.receiver.buffer.next();
             self.association.fallback.fail(self.identity.remote.data_seq(next));
         }
-        let Some(number) = self.association.fallback.unheard() else { return };
-        let fail = MptcpOption::Fail { data_seq: number };
+        if self.association.fallback.unheard().is_none() {
+            return;
+        }
         let answers = segment.options.mptcp.iter().any(|option| matches!(option, MptcpOption::Fail { .. }));
         match &segment.options.dss {
             Some(dss) if speaks && !answers => {
                 let waits = segment.sequence_length() > 0 || dss.mapping.is_some();
-                let subflow = &mut self.subflows[handle];
-                if waits && !subflow.control.contains(&fail) {
-                    subflow.push_control(fail);
+                if waits && (self.association.fallback.is_unsaid() || self.withholds_fin()) {
+                    self.send_failure(now, handle);
                 }
                 self.arm_data_retransmit(now);
             }

@@ -222,8 +222,7 @@ impl Connection {
     fn handle_data_timeout(&mut self, now: Instant) {
         self.timers.stop(Timer::DataRetransmit);
         if self.association.protocol == Protocol::Tcp {
-            self.association.fallback.hear();
-            return self.close_plain();
+            return self.repeat_failure(now);
         }
         self.timers.data_attempts += 1;
         if self.sender.una() == self.sender.buffer.end() && self.timers.data_attempts > self.config.tcp.max_timeouts {
