@@ -3,6 +3,7 @@
 mod multipath {
     mod addresses;
     mod backups;
+    mod bare_segments;
     mod closing;
     mod data;
     mod data_reinjection;

@@ -50,6 +50,12 @@ impl PendingMappings {
         self.pending.iter().find(|p| p.subflow == subflow && covers(&p.mapping)).map(|pending| pending.mapping)
     }
 
+    /// Whether a subflow has incomplete mappings.
+    #[inline]
+    pub fn has_some_of(&self, subflow: SubflowId) -> bool {
+        self.pending.iter().any(|pending| pending.subflow == subflow)
+    }
+
     /// The incomplete mappings of a subflow.
     pub fn of(&self, subflow: SubflowId) -> impl Iterator<Item = Resolved> {
         self.pending.iter().filter(move |pending| pending.subflow == subflow).map(|pending| pending.mapping)

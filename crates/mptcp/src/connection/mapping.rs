@@ -278,13 +278,15 @@ impl Connection {
         subflow.liveness.unmapped += if beyond_gap { u8::from(subflow.liveness.unmapped > 0) } else { EXPECTED_NEXT };
         let strips_options = subflow.liveness.unmapped >= MAX_UNMAPPED;
         let first_data = self.receiver.buffer.next() == 0 && self.receiver.buffer.out_of_order() == 0;
-        if first_data && self.is_initial(handle) && !self.association.dss_sent {
+        if first_data && !beyond_gap && self.is_initial(handle) && !self.association.dss_sent {
             self.fall_back_or_reset(now, handle, FallbackCause::NoMapping);
             self.place_after_fallback(now, handle, seq, payload);
         } else if strips_options {
             // The peer has received our DSS and repeats data at data level. Taken as plain TCP, those bytes would be
             // duplicated in the stream.
             self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+        } else if first_data && beyond_gap {
+            self.subflows[handle].receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
         }
     }
 }

@@ -126,9 +126,10 @@ impl Connection {
     /// data of ours: a peer that does not receive our options falls back silently (RFC 8684, section 3.7).
     pub(super) fn lost_its_options(&mut self, handle: Handle, segment: &Segment) -> bool {
         let (initial, confirmed) = (self.is_initial(handle), self.association.confirmed);
+        let id = self.subflows[handle].id();
         let unseen = initial && !self.association.joined && self.sender.una() == 0;
         // MP_CAPABLE maps the first data of a client.
-        let mapped = self.receiver.buffer.next() > 0;
+        let mapped = self.receiver.buffer.next() > 0 || self.receiver.pending_mappings.has_some_of(id);
         let subflow = &mut self.subflows[handle];
         let bare = is_bare(segment);
         let signalled =
@@ -139,7 +140,24 @@ impl Connection {
         let answers_now = answers && segment.ack.after(subflow.send.initial + 1);
         self.association.protocol == Protocol::Multipath
             && bare
-            && (if signalled { unseen && answers_now } else { answers || (initial && !segment.payload.is_empty()) })
+            && (if signalled {
+                unseen && answers_now
+            } else {
+                // What is not next may have overtaken the segment with the keys and the first mapping.
+                !segment.seq.after(subflow.receiver.next) && (answers || (initial && !segment.payload.is_empty()))
+            })
+            && !self.is_within_mapping(handle, segment)
+    }
+
+    /// Whether the payload begins within a mapping that is known and needs no option therefore (RFC 8684, section
+    /// 3.3.1): a middlebox that splits segments may keep the options on the first part only.
+    fn is_within_mapping(&self, handle: Handle, segment: &Segment) -> bool {
+        let subflow = &self.subflows[handle];
+        let seq = segment.seq;
+        !segment.payload.is_empty()
+            && seq == subflow.receiver.next
+            && (subflow.mappings.find(seq).is_some()
+                || self.receiver.pending_mappings.find(subflow.id(), seq).is_some())
     }
 
     /// Whether a FIN without any MPTCP option on the only subflow ends the stream: the peer has sent no DATA_ACK for
