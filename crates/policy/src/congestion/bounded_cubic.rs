@@ -6,8 +6,8 @@
 //! - **CUBIC's window** (RFC 9438). It is reduced for congestion only: for marks, and for losses that [`QueueEvidence`]
 //!   does not explain as random. Against other flows it competes as CUBIC.
 //! - **The model's window**, as in BBR: the bandwidth (the largest delivery rate of eight rounds) times min_rtt, plus a
-//!   fifth. Segments are paced at the bandwidth, alternately a quarter faster and a quarter slower, so that the queue
-//!   is empty most of the time. If the delivery rate follows and the queue stays empty, the next quarter is asked for
+//!   fifth. Segments are paced at the bandwidth, at times for a round a quarter faster and for the next a quarter slower,
+//!   so that the queue is empty most of the time. If the delivery rate follows and the queue stays empty, the next quarter is asked for
 //!   at once.
 //!
 //! If a queue remains while the sender slows down, twice in a row, other flows keep it. The model's window would then
@@ -54,8 +54,10 @@ const SLOWED: f64 = 0.75;
 const CONFIRMED: u8 = 2;
 /// The delivery rate counts as unchanged from this share of its former value.
 const SAME_RATE: f64 = 0.95;
-/// Rounds of a phase that slows down. In the first, segments sent before it are acknowledged.
+/// Rounds of a probe. In the first, segments sent before it are acknowledged.
 const SLOW_ROUNDS: u32 = 3;
+/// Rounds of [`Phase::Down`] if a queue remains.
+const DOWN_ROUNDS: u32 = 4;
 /// Rounds between two probes while competing.
 const PROBE_ROUNDS: u32 = 16;
 /// Window of the least round-trip time, seconds.
@@ -78,15 +80,18 @@ enum Phase {
 }
 
 impl Phase {
-    /// Relative to the window per round trip ([`Phase::is_paced_by_window`]), otherwise to the bandwidth.
-    fn pacing_gain(self) -> f64 {
+    /// In this round of the phase, relative to the window per round trip ([`Phase::is_paced_by_window`]), otherwise to the
+    /// bandwidth.
+    fn pacing_gain(self, round: u32) -> f64 {
         match self {
             Self::StartUp => 2.0,
             Self::Compete | Self::Probe => 1.2,
             Self::Drain => 0.5,
             Self::Up => 1.25,
-            Self::Down => SLOWED,
-            Self::Cruise => 1.0,
+            // The first round drains what the phase before has queued, and the second tells whether it did. To send less in
+            // the second too would leave the path idle.
+            Self::Down if round != 1 => SLOWED,
+            Self::Down | Self::Cruise => 1.0,
         }
     }
 
@@ -219,7 +224,7 @@ impl BoundedCubic {
             // ones.
             return None;
         }
-        let gain = self.phase.pacing_gain();
+        let gain = self.phase.pacing_gain(self.rounds_of_phase());
         Some(if self.phase.is_paced_by_window() {
             Rate::from_bytes_over(window, self.smoothed_rtt.max(self.least())).mul_f64(gain)
         } else {
@@ -235,7 +240,7 @@ impl BoundedCubic {
         self.congested_at = now;
         match self.phase {
             Phase::StartUp => self.leave_start_up(now),
-            Phase::Up => self.enter(Phase::Down, now, SLOW_ROUNDS),
+            Phase::Up => self.enter(Phase::Down, now, DOWN_ROUNDS),
             _ => {}
         }
     }
@@ -352,7 +357,7 @@ impl BoundedCubic {
                 self.enter(Phase::Cruise, now, length);
             }
             Phase::Cruise if elapsed > round_trip * u64::from(self.length) => self.speed_up(now),
-            Phase::Up if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Down, now, SLOW_ROUNDS),
+            Phase::Up if elapsed > round_trip * u64::from(self.length) => self.enter(Phase::Down, now, DOWN_ROUNDS),
             Phase::Down if rounds >= self.length || self.is_drained(ack.in_flight, bdp) => self.judge_queue(now),
             Phase::Compete if rounds >= self.length => {
                 let in_flight = if ack.app_limited { self.most_in_flight } else { u64::MAX };

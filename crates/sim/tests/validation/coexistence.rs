@@ -124,7 +124,8 @@ fn alone_it_fills_the_path_and_not_the_queue() {
     for (mbit, rtt) in [(20, 20), (20, 160), (100, 40)] {
         let queue = (mbit * rtt) as usize * 1_000 / 8 / PACKET as usize * 4;
         let (share, usual) = alone(Bottleneck::new(mbit, rtt / 2, queue), &config("bounded_cubic", false));
-        assert!(share > 0.93 && usual < 1.25 * rtt as f64, "{mbit} Mbit/s, {rtt} ms: {share:.2}, {usual:.1} ms");
+        // Headers leave 0.965. To drain for a round longer than it asked for more cost a hundredth.
+        assert!(share > 0.96 && usual < 1.25 * rtt as f64, "{mbit} Mbit/s, {rtt} ms: {share:.2}, {usual:.1} ms");
     }
 }
 

@@ -48,7 +48,7 @@ impl Remains {
     }
 
     fn pacing_rate(&self) -> Rate {
-        Rate::from_bytes_over(self.window, self.smoothed_rtt).mul_f64(Phase::StartUp.pacing_gain())
+        Rate::from_bytes_over(self.window, self.smoothed_rtt).mul_f64(Phase::StartUp.pacing_gain(0))
     }
 
     fn begin_again(&self, now: Instant) -> BoundedCubic {

@@ -165,6 +165,7 @@ fn steady_at(bytes_per_ms: u64) -> Flow {
         flow.round(in_flight * bytes_per_ms, NONE, false);
     }
     flow.control.cubic.leave_slow_start();
+    flow.control.leave_start_up(flow.now);
     flow.fill(2, u64::MAX, NONE);
     flow
 }
@@ -288,7 +289,7 @@ fn two_losses_after_an_idle_time_do_not_end_slow_start() {
     assert_eq!([2, 3].map(after), [true, false]);
     // Where slow start is over, a single loss with a queue counts.
     let mut flow = steady();
-    flow.fill(20, u64::MAX, NONE);
+    flow.fill(20, 100_000, NONE);
     flow.control.on_idle_restart(10_000);
     flow.fill(6, u64::MAX, RTT);
     let before = flow.control.cubic.window();
