@@ -86,10 +86,7 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
         1 => Device::tunnel_server(bind),
         _ => Device::shared_tunnel_server(bind, count),
     };
-    let taken = |error: io::Error| match error.kind() {
-        io::ErrorKind::AddrInUse => HostError::PortInUse(bind.port()),
-        _ => HostError::system("open the UDP socket")(error),
-    };
+    let taken = |error: io::Error| taken(bind, error);
     let mut place = bind;
     for Worker { runtime, config } in workers {
         let _inside = runtime.enter();
@@ -108,6 +105,14 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
         opened.drivers.push(driver);
     }
     Ok(opened)
+}
+
+/// Why a server's socket cannot be bound.
+fn taken(bind: SocketAddr, error: io::Error) -> HostError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => HostError::UdpPortInUse(bind.port()),
+        _ => HostError::system("open the UDP socket")(error),
+    }
 }
 
 /// The address to bind the server's sockets to. Several of our sockets share it, so that binding does not detect
@@ -255,5 +260,22 @@ impl Lanes {
 
     pub(super) fn undo(&mut self) {
         self.lanes.iter_mut().for_each(|lane| lane.close(&self.stack));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_udp_port_in_use_is_told_with_the_command_that_lists_udp_ports() {
+        let other = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let bind = other.local_addr().expect("it is bound");
+        let error = free_place(bind).expect_err("it is in use");
+        let told = taken(bind, error).to_string();
+        assert!(
+            told.starts_with(&format!("UDP port {} is in use", bind.port())) && told.contains("`ss -ulnp`"),
+            "{told}"
+        );
     }
 }

@@ -66,6 +66,11 @@ pub enum HostError {
         "port {0} is in use by another program on this host (`ss -tlnp` says which): end it, or choose another port"
     )]
     PortInUse(u16),
+    /// Another program uses the UDP port.
+    #[error(
+        "UDP port {0} is in use by another program on this host (`ss -ulnp` says which): end it, or choose another port"
+    )]
+    UdpPortInUse(u16),
     /// TUN devices are not available.
     #[error("this kernel has no TUN devices (/dev/net/tun): load the module with `modprobe tun`")]
     NoTun,
