@@ -124,9 +124,15 @@ impl Connection {
         }
     }
 
+    /// Whether our FIN waits for an answer to MP_FAIL, since nothing else tells the peer of the fallback.
+    pub(super) fn withholds_fin(&self) -> bool {
+        self.association.protocol == Protocol::Tcp
+            && self.life.write_closed()
+            && self.association.fallback.is_told_by_failure_alone()
+    }
+
     /// Arms the timer of the data level: twice the longest timeout of the subflows, backed off. In plain TCP it is for
-    /// MP_FAIL, as long as the peer has not answered; it is not put off;
-    /// or for a FIN that waits for that.
+    /// MP_FAIL as long as the peer has not answered, and is not put off; or for a FIN that waits for that.
     pub(super) fn arm_data_retransmit(&mut self, now: Instant) {
         if self.association.protocol == Protocol::Tcp
             && self.association.fallback.unheard().is_some()

@@ -235,13 +235,6 @@ impl Connection {
         self.arm_data_retransmit(now);
     }
 
-    /// Whether our FIN waits for an answer to MP_FAIL, since nothing else tells the peer of the fallback.
-    pub(super) fn withholds_fin(&self) -> bool {
-        self.association.protocol == Protocol::Tcp
-            && self.life.write_closed()
-            && self.association.fallback.is_told_by_failure_alone()
-    }
-
     /// The peer has not answered our MP_FAIL in time. After the last one we no longer wait for that.
     pub(super) fn repeat_failure(&mut self, now: Instant) {
         self.timers.data_attempts += 1;
