@@ -107,7 +107,7 @@ fn in_words(notice: &Notice<'_>) -> String {
 
 fn to_json(notice: &Notice<'_>) -> Value {
     match notice {
-        Notice::Event(event) => json!({ "kind": "event", "event": format!("{event:?}") }),
+        Notice::Event(event) => json!({ "kind": "event", "event": event_to_json(event) }),
         Notice::Adopted(token) => json!({ "kind": "adopted", "token": name(*token) }),
         Notice::FellBack(token) => json!({ "kind": "fallback", "token": name(*token) }),
         Notice::Loss(times, what) => {
@@ -124,6 +124,44 @@ fn to_json(notice: &Notice<'_>) -> Value {
             }
             line
         }
+    }
+}
+
+fn event_to_json(event: &Event) -> Value {
+    match *event {
+        Event::AddressUp { address, interface } => json!({
+            "kind": "address_up", "address": address, "interface": interface_name(interface), "index": interface.0,
+        }),
+        Event::AddressDeprecated { address } => json!({ "kind": "address_deprecated", "address": address }),
+        Event::AddressDown { address } => json!({ "kind": "address_down", "address": address }),
+        Event::Created { token, endpoints, server } => json!({
+            "kind": "created", "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+            "server": server,
+        }),
+        Event::Established { token, endpoints, server, remote_denies_joins } => json!({
+            "kind": "established", "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+            "server": server, "remote_denies_joins": remote_denies_joins,
+        }),
+        Event::Closed { token } => json!({ "kind": "closed", "token": name(token) }),
+        Event::Announced { token, remote_id, remote } => {
+            json!({ "kind": "announced", "token": name(token), "remote_id": remote_id, "remote": remote })
+        }
+        Event::Removed { token, remote_id } => {
+            json!({ "kind": "removed", "token": name(token), "remote_id": remote_id })
+        }
+        Event::SubflowEstablished { token, endpoints, local_id, remote_id, backup } => json!({
+            "kind": "subflow_established", "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+            "local_id": local_id, "remote_id": remote_id, "backup": backup,
+        }),
+        Event::SubflowClosed { token, endpoints, error } => json!({
+            "kind": "subflow_closed", "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+            "errno": error,
+        }),
+        Event::SubflowPriority { token, endpoints, backup } => json!({
+            "kind": "subflow_priority", "token": name(token), "local": endpoints.local, "remote": endpoints.remote,
+            "backup": backup,
+        }),
+        Event::Overrun => json!({ "kind": "overrun" }),
     }
 }
 
@@ -181,6 +219,29 @@ mod tests {
         assert!(is_news(open(2, 2), Outcome::Done) && is_news(open(2, 2), Outcome::Refused(1)));
         let others = (1..=u8::MAX).filter(|last| is_news(open(3, *last), cannot));
         assert_eq!(others.count(), MOST_UNABLE - 2);
+    }
+
+    #[test]
+    fn an_event_is_an_object_with_a_kind_and_names() {
+        let told = |event: &Event| to_json(&Notice::Event(event))["event"].clone();
+        let (address, interface) = (IpAddr::from([10, 9, 1, 2]), anabranch_steering::event::Interface(1));
+        assert_eq!(
+            told(&Event::AddressUp { address, interface }),
+            json!({
+                "kind": "address_up", "address": "10.9.1.2", "interface": "lo", "index": 1,
+            })
+        );
+        assert_eq!(told(&Event::AddressDown { address }), json!({ "kind": "address_down", "address": "10.9.1.2" }));
+        let endpoints =
+            Endpoints { local: SocketAddr::from((address, 1_000)), remote: SocketAddr::from(([10, 9, 9, 9], 80)) };
+        let closed = Event::SubflowClosed { token: Token(0xab), endpoints, error: 110 };
+        assert_eq!(
+            told(&closed),
+            json!({
+                "kind": "subflow_closed", "token": "000000ab", "local": "10.9.1.2:1000", "remote": "10.9.9.9:80",
+                "errno": 110,
+            })
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::ending::{self, asked_to_end, block_on};
 use crate::service_manager;
 use crate::status::{Serving, Source, SteeredHost};
 use crate::uplink_care::{Roles, absent, govern};
-use anabranch_host::{Setup, Step};
+use anabranch_host::{HostError, Netlink, Setup, Snapshot, Step};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_steer::{Addresses, Classes, Daemon, Endpoint, Notice, flags, interface_name, open_path_manager};
 use anabranch_steering::event::Interface;
@@ -43,6 +43,7 @@ const TAKEN: [&str; 5] = ["policy", "rule", "backup", "metered", "quota"];
 pub fn steer(options: &SteerOptions) -> Result<(), Diagnostic> {
     options.check()?;
     let ground = Ground::look(options)?;
+    refuse_loopback(options.interfaces())?;
     if options.check {
         return check(options, &ground);
     }
@@ -95,13 +96,29 @@ fn unused(options: &SteerOptions, ground: &Ground, addresses: &Addresses) -> Res
     let mut kernel = open_path_manager().map_err(|error| cannot(&error))?;
     let endpoints = kernel.endpoints().map_err(|error| cannot(&io::Error::other(error.to_string())))?;
     let without = addresses.known().iter().filter(|(address, _)| endpoints.iter().all(|one| one.address != **address));
-    let sentence = |(address, interface): (&IpAddr, &Interface)| {
-        let name = interface_name(*interface);
-        format!(
-            "{address} has no endpoint: the kernel opens no subflow from it and none is demoted, unless you              `ip mptcp endpoint add {address} dev {name} subflow`"
-        )
-    };
+    let sentence = |(address, interface): (&IpAddr, &Interface)| no_endpoint(*address, &interface_name(*interface));
     Ok(without.map(sentence).collect())
+}
+
+fn no_endpoint(address: IpAddr, interface: &str) -> String {
+    format!(
+        "{address} has no endpoint: the kernel opens no subflow from it and none is demoted, until \
+         `ip mptcp endpoint add {address} dev {interface} subflow` adds one"
+    )
+}
+
+/// Refuses names of interfaces that can never be uplinks.
+fn refuse_loopback<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), Diagnostic> {
+    let snapshot =
+        Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink)).map_err(|error| cannot(&error))?;
+    let is_loopback = |name: &&String| snapshot.interface(name).is_some_and(|interface| interface.loopback);
+    match names.into_iter().find(is_loopback) {
+        Some(name) => {
+            let error = HostError::NotAnUplink { name: name.clone(), reason: "it is the loopback interface" };
+            Err(Diagnostic::plain(error.to_string()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is said at the start.
@@ -161,7 +178,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let again = ReadAgain::new::<SteerOptions>("steer", &options.configuration)?;
     let again = read_again(again, Taken { keys: &TAKEN, counts: "from now on" }, |new: &SteerOptions| {
         new.check()?;
-        let classes = new.classes(settings)?;
+        let classes = refuse_loopback(new.interfaces()).and_then(|()| new.classes(settings))?;
         absent(new.interfaces()).iter().for_each(|line| log.say(line));
         roles.set(&new.care, &new.backups);
         // The receiver lives as long as this.
@@ -211,4 +228,26 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     setup.forget(|step| matches!(step, Step::Endpoint { .. }));
     let undone = setup.undo().map_err(|error| Diagnostic::plain(error.to_string()));
     steered.and(undone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_an_endpoint_is_told_with_the_command_that_adds_one() {
+        assert_eq!(
+            no_endpoint(IpAddr::from([10, 9, 1, 2]), "pa"),
+            "10.9.1.2 has no endpoint: the kernel opens no subflow from it and none is demoted, until \
+             `ip mptcp endpoint add 10.9.1.2 dev pa subflow` adds one"
+        );
+    }
+
+    #[test]
+    fn the_loopback_interface_is_no_uplink_and_one_that_is_not_there_may_be_later() {
+        let refusal = |name: &str| refuse_loopback(&[name.to_owned()]).err().map(|refusal| refusal.to_string());
+        let lo = refusal("lo").expect("it is refused");
+        assert!(lo.contains("'lo' cannot be an uplink: it is the loopback interface"), "{lo}");
+        assert_eq!(refusal("anabranch-none"), None);
+    }
 }
