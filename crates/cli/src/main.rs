@@ -39,6 +39,8 @@ mod progress;
 mod report;
 mod route;
 mod secrets;
+#[cfg(feature = "uplinks")]
+mod server_name;
 mod service_manager;
 #[cfg(feature = "uplinks")]
 mod serving;

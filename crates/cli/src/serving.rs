@@ -21,7 +21,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 const UNPROVEN: Duration = Duration::from_secs(10);
 
 /// Time after which a name that is still asked for is told of: a resolver that is dead is silent for much longer.
-const SLOW: Duration = Duration::from_secs(2);
+pub const SLOW: Duration = Duration::from_secs(2);
 
 /// Maximum number of pending SYNs of programs whose targets are not connected yet.
 pub const HELD: usize = 4_096;
@@ -148,22 +148,10 @@ impl LimitOptions {
 
 /// Resolves a name before anything is set up.
 pub fn resolves(option: &str, target: &Target) -> Result<SocketAddr, Diagnostic> {
-    let all = resolve_all(option, target)?;
-    all.first().copied().ok_or_else(|| unknown(option, target, "it has no address"))
-}
-
-/// Like [`resolves`]; returns all addresses, at least one.
-pub fn resolve_all(option: &str, target: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
     let late = || event(&format!("waiting for the address of {target}: no resolver of this host answers"));
-    let found = patiently(|| target.to_string().to_socket_addrs().map(Iterator::collect::<Vec<_>>), late);
+    let found = patiently(|| target.to_string().to_socket_addrs().map(|mut found| found.next()), late);
     let found = found.map_err(|error| unknown(option, target, &error.to_string()))?;
-    let mut all: Vec<SocketAddr> = Vec::new();
-    for address in found {
-        if !all.contains(&address) {
-            all.push(address);
-        }
-    }
-    if all.is_empty() { Err(unknown(option, target, "it has no address")) } else { Ok(all) }
+    found.ok_or_else(|| unknown(option, target, "it has no address"))
 }
 
 /// The outcome of `find`; calls `late` if that takes long.
@@ -182,7 +170,8 @@ fn patiently<T: Send>(find: impl FnOnce() -> T + Send, late: impl FnOnce()) -> T
     })
 }
 
-fn unknown(option: &str, target: &Target, reason: &str) -> Diagnostic {
+/// What is said of a name without an address.
+pub fn unknown(option: &str, target: &Target, reason: &str) -> Diagnostic {
     let message = format!("the host of {target} is not known here ({reason}); check its name, or give its address");
     Diagnostic::option(option, message)
 }

@@ -9,10 +9,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::UdpSocket;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 /// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time after which the next resolver or uplink is asked too.
+const HEAD_START: Duration = Duration::from_millis(250);
 
 /// The port of DNS (RFC 1035, section 4.2).
 const PORT: u16 = 53;
@@ -27,7 +31,8 @@ const INTERNET: u16 = 1;
 /// Resolver configurations; the second has the upstream resolvers of systemd-resolved.
 const FILES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 
-/// Queries the host's resolvers over each of these interfaces; empty if none answers or the name does not exist.
+/// Queries the host's resolvers over each of these interfaces, until the first answer with an address; empty if there is
+/// none.
 pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr> {
     let text = target.to_string();
     if let Ok(address) = text.parse() {
@@ -37,13 +42,23 @@ pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr
     else {
         return Vec::new();
     };
-    for resolver in resolvers() {
-        for interface in interfaces {
-            let mut found = ask(resolver, interface, name, A).await.unwrap_or_default();
-            found.extend(ask(resolver, interface, name, AAAA).await.unwrap_or_default());
-            if !found.is_empty() {
-                return found.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-            }
+    let mut questions = JoinSet::new();
+    let ways =
+        resolvers().into_iter().flat_map(|resolver| interfaces.iter().map(move |interface| (resolver, interface)));
+    for (turn, (resolver, interface)) in (0..).zip(ways) {
+        let (interface, name) = (interface.clone(), name.to_owned());
+        questions.spawn(async move {
+            sleep(HEAD_START * turn).await;
+            let of = |kind| ask(resolver, &interface, &name, kind);
+            let (found, further) = tokio::join!(of(A), of(AAAA));
+            found.into_iter().chain(further).flatten().map(|address| SocketAddr::new(address, port)).collect::<Vec<_>>()
+        });
+    }
+    while let Some(found) = questions.join_next().await {
+        if let Ok(found) = found
+            && !found.is_empty()
+        {
+            return found;
         }
     }
     Vec::new()

@@ -26,7 +26,7 @@ pub use namespace::{Namespace, command_in, namespace_cookie};
 pub use needs::{Need, missing};
 pub use packet_pipe::{enlarge, packet_pipe};
 pub use priority::{Priority, raise as raise_priority};
-pub use signals::{Signals, Told, end_by, send_signal};
+pub use signals::{Signals, Told, end_by, leave_signals_to_others, send_signal};
 pub use socket_errors::{SocketError, is_too_large, keep_socket_errors, take_socket_error};
 pub use socket_option::{socket_option, steer_by_word};
 pub use timer::Timer;

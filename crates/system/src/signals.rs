@@ -20,6 +20,12 @@ pub struct Signals {
     watched: AsyncFd<OwnedFd>,
 }
 
+/// Blocks all signals in the calling thread, so that they reach those threads of the process that expect them.
+pub fn leave_signals_to_others() {
+    // It fails only for a wrong argument.
+    let _ = SigSet::all().thread_block();
+}
+
 /// A received signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {

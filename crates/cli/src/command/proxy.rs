@@ -10,8 +10,9 @@ use crate::datagrams::answering;
 use crate::ending::block_on;
 use crate::live::{Live, asked_or_quit};
 use crate::secrets::{is_readable, read_key, secret};
+use crate::server_name::known_in_time;
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, resolve_all, resolves};
+use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::listener;
@@ -27,7 +28,6 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 /// Default listening address.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1080);
@@ -47,9 +47,6 @@ const TAKEN: [&str; 12] = [
     "quota",
     "verbose",
 ];
-
-/// Retry interval of name resolution.
-const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(5);
 
 /// Options of `proxy`.
 #[derive(Clone, Debug, Args)]
@@ -170,7 +167,7 @@ impl ProxyOptions {
             // The address is needed at startup only for a socket.
             Some(server) if self.stack.udp && self.stack.dry_run => Ok(Reach::Server(resolves("--server", server)?)),
             Some(server) if self.stack.udp => {
-                let addresses = known_in_time(server).await;
+                let addresses = known_in_time(server, &self.stack.uplinks).await;
                 let key = self.key.as_deref().map(read_key).transpose()?;
                 let answers = match &key {
                     // A server without datagrams does not answer: then it is the first.
@@ -339,20 +336,6 @@ fn choose(connection: ConnectionConfig, priorities: Arc<RwLock<Priorities>>) -> 
         let priority = priorities.read().unwrap_or_else(PoisonError::into_inner).of(target);
         ConnectionConfig { priority, ..connection.clone() }
     })
-}
-
-/// The server's addresses, retried until its name resolves: a host that has just started may have no resolver yet.
-async fn known_in_time(server: &Target) -> Vec<SocketAddr> {
-    let mut told = false;
-    loop {
-        match resolve_all("--server", server) {
-            Ok(addresses) => return addresses,
-            Err(unknown) if !told => event(&format!("{}; it is asked for again", unknown.message())),
-            Err(_) => {}
-        }
-        told = true;
-        tokio::time::sleep(ASK_FOR_NAME_AGAIN).await;
-    }
 }
 
 fn describe(forward: &Forward) -> String {

@@ -9,7 +9,8 @@ use crate::console::event;
 use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::secrets::read_key;
-use crate::serving::{HELD, resolve_all};
+use crate::server_name::known;
+use crate::serving::HELD;
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use anabranch_capture::{Capture, CaptureConfig};
@@ -132,14 +133,15 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
     options.stack().check(true)?;
     options.care.check(&options.uplinks, &options.backups)?;
     let server = match (&options.server, &options.key) {
-        (Some(server), Some(key)) => Some((server, read_key(key)?, resolve_all("--server", server)?)),
+        (Some(server), Some(key)) => Some((server, read_key(key)?, block_on(known(server, &options.uplinks))?)),
         (Some(_), None) => {
             let message = "the server is to know who comes: say where the key that you share is";
             return Err(Diagnostic::option("--key", message));
         }
         (None, _) => None,
     };
-    // Before a second thread exists, and before `Signals::take` changes what children inherit.
+    // Before a second thread exists but for a question to a silent resolver, which takes no signals; and before
+    // `Signals::take` changes what children inherit.
     let mut inside = Inside::start(&options.program)?;
     let status = block_on(async {
         let signals = Signals::take().map_err(|error| cannot("listen to signals", &error))?;

@@ -12,8 +12,9 @@ use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplink
 use crate::ending::block_on;
 use crate::live::asked_or_quit;
 use crate::secrets::{is_readable, read_key};
+use crate::server_name::known;
 use crate::service_manager;
-use crate::serving::{HELD, LimitOptions, Verbosity, resolve_all};
+use crate::serving::{HELD, LimitOptions, Verbosity};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
@@ -157,7 +158,8 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
 
 /// Finds the server's address.
 async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, Diagnostic> {
-    let addresses = all_addresses(options, named).await?;
+    // Before anything is set up.
+    let addresses = known(named, &options.stack.uplinks).await?;
     let own = own_addresses();
     if addresses.iter().all(|address| address.ip().is_loopback() || own.contains(&address.ip())) {
         let message = "the server is this host: what leads there leads nowhere else";
@@ -183,17 +185,6 @@ fn down(options: &UpOptions) -> Result<(), Diagnostic> {
     let any = end_kill_switch(options.stack.journal.as_deref()).map_err(|error| diagnostic(&error))?;
     print(if any { "the kill switch is off\n" } else { "there is no kill switch, or what set it up still runs\n" });
     Ok(())
-}
-
-/// All addresses of the server, resolved before anything is set up: a kill switch may block the system's resolver.
-async fn all_addresses(options: &UpOptions, named: &Target) -> Result<Vec<SocketAddr>, Diagnostic> {
-    match resolve_all("--server", named) {
-        Ok(addresses) => Ok(addresses),
-        Err(unknown) => {
-            let over_uplinks = addresses(named, &options.stack.uplinks).await;
-            if over_uplinks.is_empty() { Err(unknown) } else { Ok(over_uplinks) }
-        }
-    }
 }
 
 /// Configures the host, carries traffic, and restores the host.

@@ -1,6 +1,7 @@
 //! TCP of unmodified programs.
 
 use crate::run::scene::{Running, SERVER, Scene, anabranch, command, text, trial};
+use crate::run::straight::with_resolver;
 use libtest_mimic::Trial;
 use std::process::Stdio;
 
@@ -14,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_target_without_a_route_is_seen_as_such", no_route),
         trial("a_server_that_is_down_is_no_refusal_of_the_target_and_is_told_of_once", server_down),
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
+        trial("the_name_of_a_server_is_found_over_the_uplink_that_answers", name_over_the_other_uplink),
         trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
         trial("a_server_is_reached_at_another_port_that_is_forwarded_to_it", forwarded_port),
         trial("measurements_and_streams_too_reach_a_port_that_is_forwarded", other_commands_forwarded),
@@ -145,6 +147,26 @@ fn several_for_a_proxy(scene: &Scene) {
         output.expect("curl runs")
     });
     assert_eq!(output.stdout, [0, 1, 2], "{}", text(&output.stderr));
+}
+
+fn name_over_the_other_uplink(scene: &Scene) {
+    let rules = format!("{}.dead", scene.key);
+    let drop = "table inet dead { chain in { type filter hook input priority 0; iifname \"down0\" drop; }; }";
+    std::fs::write(&rules, drop).expect("there is room");
+    scene.in_world(|| command("nft", &format!("-f {rules}")));
+    let named = ["--server", "vps.test:4433", "--key", &scene.key];
+    let script = "
+import urllib.request
+print(urllib.request.urlopen('http://203.0.113.1:8000/3', timeout=20).read().hex())";
+    let mut run = anabranch(&["run"]);
+    let mut run = with_resolver(&scene.resolver(), run.args(named).args(["--", "python3", "-c", script]));
+    let output = scene.on_host(|| run.output().expect("the program runs"));
+    assert_eq!(text(&output.stdout).trim(), "000102", "{}", text(&output.stderr));
+    let mut proxy = anabranch(&["proxy", "--udp", "--listen", "127.0.0.1:1080"]);
+    let mut proxy = with_resolver(&scene.resolver(), proxy.args(named));
+    let mut proxy = scene.on_host(|| Running::new(proxy.stderr(Stdio::piped())));
+    assert!(proxy.line().starts_with("listening on 127.0.0.1:1080"));
+    proxy.end_by("TERM");
 }
 
 fn forwarded_port(scene: &Scene) {

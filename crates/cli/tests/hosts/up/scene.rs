@@ -326,6 +326,16 @@ impl Scene {
         up
     }
 
+    /// Like [`Self::up`], with a server that the target's resolver knows by name; whether it answers is still unread.
+    pub fn up_by_name(&self, options: &[&str]) -> Running {
+        let resolver = self.file("resolv.conf", "nameserver 198.51.100.2\n");
+        let key = self.place.join("key").display().to_string();
+        let named = ["--server", "server.test:4433", "--key", &key, "--drain", "0"];
+        let mut up = self.start_with(&resolver, &[&named, options].concat());
+        up.hear("all traffic of this host goes through server.test:4433 now");
+        up
+    }
+
     /// `up` without a server, once it carries traffic; its events about uplinks are still unread.
     pub fn straight(&self, options: &[&str]) -> Running {
         let uplinks = ["--uplink", "up0", "--uplink", "up1", "--drain", "0"];
@@ -338,15 +348,20 @@ impl Scene {
     }
 
     fn begin(&self, options: &[&str]) -> Running {
-        let (journal, resolver) = (self.place.join("journal"), self.place.join("resolv.conf"));
-        let mut up = self.on_host(|| {
-            let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "sh", "-c", script]).arg(resolver).args([env!("CARGO_BIN_EXE_anabranch"), "up"]);
-            Running::new(command.args(options).arg("--journal").arg(journal).stderr(Stdio::piped()))
-        });
+        let mut up = self.start_with(&self.place.join("resolv.conf").display().to_string(), options);
         up.hear("all traffic of this host goes over all uplinks straight to its targets now");
         up
+    }
+
+    /// `up` with a resolver configuration of its own.
+    fn start_with(&self, resolver: &str, options: &[&str]) -> Running {
+        self.on_host(|| {
+            let script = "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"";
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", script, resolver, env!("CARGO_BIN_EXE_anabranch"), "up"]);
+            command.args(options).arg("--journal").arg(self.place.join("journal"));
+            Running::new(command.stderr(Stdio::piped()))
+        })
     }
 
     /// Like [`Self::straight`], as the systemd unit runs it: another user than root, with no capability but

@@ -104,6 +104,33 @@ pub fn kill_switch() {
     }
 }
 
+pub fn kill_switch_and_a_name() {
+    let scene = Scene::new("kill-switch-and-a-name", true);
+    let before = scene.state();
+    let uplinks = ["--uplink", "up0", "--uplink", "up1"];
+    // Whether the uplinks are named or found, and with or without another kill switch.
+    for (options, signal) in [
+        (&["--udp", "--kill-switch"][..], "KILL"),
+        (&[&["--udp", "--kill-switch"], &uplinks[..]].concat(), "TERM"),
+        (&["--udp", "--kill-switch"], "TERM"),
+        (&["--udp"], "TERM"),
+    ] {
+        let up = scene.up_by_name(options);
+        wait_until("a page comes", || scene.python(PAGE) == is(BY_SERVER));
+        up.end_by(signal);
+    }
+    assert_eq!(scene.python(PAGE), is("100.64.1.2"));
+    assert_eq!(scene.state(), before, "nothing is left");
+}
+
+pub fn name_over_the_other_uplink() {
+    let scene = Scene::new("name-over-the-other-uplink", true);
+    scene.silence(0, true);
+    let up = scene.up_by_name(&["--udp"]);
+    wait_until("a page comes", || scene.python(PAGE) == is(BY_SERVER));
+    up.end_by("TERM");
+}
+
 pub fn connection_before() {
     let scene = Scene::new("before", true);
     let before = scene.on_host(|| {

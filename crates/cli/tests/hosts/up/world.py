@@ -12,7 +12,7 @@ class UdpEcho(socketserver.BaseRequestHandler):
         sock.sendto(data, self.client_address)
 
 def answer(data, room):
-    """Every name has the target's address, and a name that begins with a number a text so long that the answer has as many bytes."""
+    """`server.test` has the server's address, every other name the target's, and a name that begins with a number a text so long that the answer has as many bytes."""
     end = data.index(0, 12) + 5
     question, kind = data[12:end], data[end - 3]
     # EDNS (RFC 6891): how much the answer may have.
@@ -20,7 +20,7 @@ def answer(data, room):
         room = max(512, struct.unpack("!H", data[end + 3:end + 5])[0])
     answers = []
     if kind == 1:
-        answers = [socket.inet_aton("198.51.100.2")]
+        answers = [socket.inet_aton("203.0.113.1" if question.startswith(b"\6server\4test") else "198.51.100.2")]
     elif kind == 16:
         rest = int(question[1:1 + question[0]]) - 12 - len(question)
         while rest > 40:
