@@ -26,6 +26,8 @@ mod priority {
     pub const FROM: u32 = 201;
     /// To multicast and broadcast destinations.
     pub const LINK: u32 = 202;
+    /// DNS over IPv6 from the ports of services, with a kill switch.
+    pub const DNS_OF_SERVICES: u32 = 202;
     /// DNS, whatever the resolver.
     pub const DNS: u32 = 203;
     /// By the host's routes other than default routes.
@@ -35,6 +37,9 @@ mod priority {
     /// Where the host's own rules begin.
     pub const HOST: u32 = 206;
 }
+
+/// The path whose device, addresses and table belong to the sink of a kill switch.
+const SINK: u8 = 1;
 
 /// The DNS port (RFC 1035, section 4.2).
 const DNS: u16 = 53;
@@ -122,12 +127,20 @@ impl DefaultRoute {
             steps.push(Step::Filter { table: layout.nft_table(), text });
         }
         steps.extend(device_steps(*layout, &path));
+        if self.needs_sink() {
+            let sink = layout.device(SINK);
+            steps.push(Step::Sink { name: sink.clone() });
+            steps.push(Step::Address { device: sink.clone(), address: layout.host_ipv6(SINK).into() });
+            steps.push(Step::Up { device: sink });
+        }
         if has_ipv6() && read_setting("net/ipv6/conf/default/disable_ipv6").as_deref() == Some("1") {
-            // Must be set before the device has an address.
-            let key = format!("net/ipv6/conf/{device}/disable_ipv6");
-            let setting = Step::Setting { key, value: "0".to_owned(), before: None, unless: None };
-            let at = steps.iter().position(|step| matches!(step, Step::Address { .. })).unwrap_or(steps.len());
-            steps.insert(at, setting);
+            for name in [&device, &layout.device(SINK)] {
+                // Must be set before the device has an address.
+                let first = |step: &Step| matches!(step, Step::Address { device, .. } if device == name);
+                let Some(at) = steps.iter().position(first) else { continue };
+                let key = format!("net/ipv6/conf/{name}/disable_ipv6");
+                steps.insert(at, Step::Setting { key, value: "0".to_owned(), before: None, unless: None });
+            }
         }
         steps.extend(self.gateway_steps(&device, &gateways, others));
         steps.extend(self.routes(*layout, &device).into_iter().map(Step::Route));
@@ -167,7 +180,13 @@ impl DefaultRoute {
         own.chain(gateways.iter().flat_map(|path| forwarding(path, others))).collect()
     }
 
-    /// The routes of our table.
+    /// Whether what is sent over IPv6 from the ports of services must have a route when the device is gone: without one, the
+    /// kernel retries with an address of the host's own, from which those ports keep the host's routes.
+    fn needs_sink(&self) -> bool {
+        self.kill_switch && has_ipv6()
+    }
+
+    /// The routes of our tables.
     fn routes(&self, layout: Layout, device: &str) -> Vec<Route> {
         let mut routes = Vec::new();
         for ipv6 in families() {
@@ -178,7 +197,14 @@ impl DefaultRoute {
             }
             let (name, source) = (device.to_owned(), Some(host(layout, ipv6)));
             let device = Target::Device { name, gateway: None, onlink: false, source };
-            routes.push(to(device, if ipv6 { IPV6_METRIC } else { 0 }));
+            routes.push(to(device.clone(), if ipv6 { IPV6_METRIC } else { 0 }));
+            if ipv6 && self.needs_sink() {
+                let table = layout.table(SINK);
+                let by = |target, metric| Route { table, destination, length: 0, target, metric };
+                let (name, source) = (layout.device(SINK), Some(layout.host_ipv6(SINK).into()));
+                let sink = Target::Device { name, gateway: None, onlink: false, source };
+                routes.extend([by(sink, u32::MAX), by(device, IPV6_METRIC)]);
+            }
         }
         routes
     }
@@ -232,6 +258,16 @@ impl DefaultRoute {
             .to_vec();
         let inputs: Vec<String> = std::iter::once("lo".to_owned()).chain(self.gateways.iter().cloned()).collect();
         for ipv6 in families() {
+            if ipv6 && self.needs_sink() {
+                // Before the rules for all ports.
+                let last = last_port_of_services();
+                let low = |transport, to| Selector::LowPort("lo".to_owned(), transport, last, to);
+                for transport in [Transport::Udp, Transport::Tcp] {
+                    let sink = layout.table(SINK);
+                    rules.push(to(ipv6, low(transport, Some(DNS)), sink, priority::DNS_OF_SERVICES));
+                    rules.push(to(ipv6, low(transport, None), sink, priority::REST));
+                }
+            }
             for input in &inputs {
                 for transport in [Transport::Udp, Transport::Tcp] {
                     rules.push(to(ipv6, Selector::Port(input.clone(), transport, DNS), table, priority::DNS));

@@ -67,6 +67,8 @@ pub enum Selector {
     Network(IpAddr, u8),
     /// To a port, from packets received on a device.
     Port(String, Transport, u16),
+    /// From a port up to this one, perhaps to a port, from packets received on a device.
+    LowPort(String, Transport, u16, Option<u16>),
     /// All packets.
     All,
 }
@@ -108,6 +110,10 @@ impl fmt::Display for Selector {
             Self::Network(address, length) => write!(f, "to {address}/{length}"),
             Self::Served(address, transport, last) => write!(f, "from {address} ipproto {transport} sport 1-{last}"),
             Self::Port(device, transport, port) => write!(f, "iif {device} ipproto {transport} dport {port}"),
+            Self::LowPort(device, transport, last, to) => {
+                write!(f, "iif {device} ipproto {transport} sport 1-{last}")?;
+                to.map_or(Ok(()), |port| write!(f, " dport {port}"))
+            }
             Self::All => write!(f, "from all"),
         }
     }
@@ -182,6 +188,13 @@ impl Rule {
                 attributes.push(RuleAttribute::Iifname(device.clone()));
                 attributes.push(RuleAttribute::IpProtocol((*transport).into()));
                 attributes.push(RuleAttribute::DestinationPortRange(RulePortRange { start: *port, end: *port }));
+            }
+            Selector::LowPort(device, transport, last, to) => {
+                attributes.push(RuleAttribute::Iifname(device.clone()));
+                attributes.push(RuleAttribute::IpProtocol((*transport).into()));
+                attributes.push(RuleAttribute::SourcePortRange(RulePortRange { start: 1, end: *last }));
+                let range = |port| RuleAttribute::DestinationPortRange(RulePortRange { start: port, end: port });
+                attributes.extend(to.map(range));
             }
             Selector::All => {}
         }

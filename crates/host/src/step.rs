@@ -17,7 +17,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A change to the host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub enum Step {
         /// MTU in bytes of IP.
         mtu: u16,
     },
+    /// A TUN device that nobody reads, which drops what is sent and stays until it is undone.
+    Sink { name: String },
     /// The host's address on one of our devices; it disappears with the device.
     Address {
         /// The device.
@@ -137,6 +139,7 @@ impl fmt::Display for Step {
             Self::Device { name, mtu } => {
                 write!(f, "ip tuntap add dev {name} mode tun && ip link set {name} mtu {mtu}")
             }
+            Self::Sink { name } => write!(f, "ip {}", sink_words(name)),
             Self::Address { device, address: address @ IpAddr::V4(_) } => {
                 write!(f, "ip address add {address}/32 dev {device}")
             }
@@ -226,6 +229,12 @@ impl Step {
         let new = NLM_F_CREATE | NLM_F_EXCL;
         match self {
             Self::Device { .. } => Ok(()),
+            Self::Sink { name } => run_ip(&sink_words(name)).and_then(|output| {
+                if output.status.success() {
+                    return Ok(());
+                }
+                Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+            }),
             Self::Address { device, address } => {
                 netlink.change(RouteNetlinkMessage::NewAddress(address_message(index(device)?, *address)), new)
             }
@@ -253,7 +262,7 @@ impl Step {
     pub fn undo(&self, netlink: &mut Netlink) -> io::Result<()> {
         let outcome = match self {
             // The device disappears when it is closed, but a child between fork and exec may still have the descriptor.
-            Self::Device { name, .. } => index(name).and_then(|index| {
+            Self::Device { name, .. } | Self::Sink { name } => index(name).and_then(|index| {
                 let mut message = LinkMessage::default();
                 message.header.index = index;
                 netlink.change(RouteNetlinkMessage::DelLink(message), 0)
@@ -276,6 +285,17 @@ impl Step {
     }
 }
 
+/// Its own words, since rtnetlink makes no TUN device.
+fn sink_words(name: &str) -> String {
+    format!("tuntap add dev {name} mode tun")
+}
+
+/// Runs the program `ip`.
+fn run_ip(words: &str) -> io::Result<Output> {
+    let ran = Command::new("ip").args(words.split(' ')).output();
+    ran.map_err(|error| io::Error::other(format!("the program 'ip' cannot be run: {error}")))
+}
+
 fn endpoint_words(address: IpAddr, full_mesh: bool, flag: &str) -> String {
     format!("mptcp endpoint change {address} {flag}{}", if full_mesh { " fullmesh" } else { "" })
 }
@@ -283,9 +303,7 @@ fn endpoint_words(address: IpAddr, full_mesh: bool, flag: &str) -> String {
 /// Changes an endpoint by the program `ip`. One that is gone needs no change; but if the program is missing, the
 /// endpoint is not taken for gone.
 fn change_endpoint(address: IpAddr, full_mesh: bool, flag: &str) -> io::Result<()> {
-    let words = endpoint_words(address, full_mesh, flag);
-    let ran = Command::new("ip").args(words.split(' ')).output();
-    ran.map(drop).map_err(|error| io::Error::other(format!("the program 'ip' cannot be run: {error}")))
+    run_ip(&endpoint_words(address, full_mesh, flag)).map(drop)
 }
 
 /// Whether the error means that the route, file, device or address does not exist.

@@ -17,7 +17,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 33] = [
+    let tests: [(&str, fn()); 34] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -33,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_server_that_falls_silent_is_told_of_soon_and_when_it_answers_again", mishaps::server_is_silent),
         ("that_only_one_end_has_udp_is_told", mishaps::udp_at_one_end),
         ("a_kill_switch_holds_until_it_is_put_down", traffic::kill_switch),
+        ("a_kill_switch_holds_over_ipv6_whatever_the_port", traffic::kill_switch_over_ipv6),
         ("a_server_with_a_name_is_found_behind_the_kill_switch_of_a_start_before", traffic::kill_switch_and_a_name),
         ("a_server_with_a_name_is_found_over_the_uplink_that_answers", traffic::name_over_the_other_uplink),
         ("a_connection_that_ran_before_goes_on", traffic::connection_before),

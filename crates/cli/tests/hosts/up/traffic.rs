@@ -1,6 +1,6 @@
 //! Connectivity of the host's programs while `up` runs, and after it ended.
 
-use crate::up::scene::{Scene, python, text, wait_until};
+use crate::up::scene::{Running, Scene, python, text, wait_until};
 use std::process::Command;
 
 /// Prints the client's address as the target's page sees it.
@@ -100,6 +100,57 @@ pub fn kill_switch() {
         assert_eq!(scene.past(), past);
         assert_eq!(scene.down(), "the kill switch is off\n");
         assert_eq!(scene.python(PAGE), is("100.64.1.2"));
+        assert_eq!(scene.state(), before, "nothing is left");
+    }
+}
+
+/// Asks the target over IPv6 from ports of services, which are `begin` and some more; prints what answered.
+const FROM_LOW_PORTS: &str = "
+answered = []
+for kind, port, service in [(2, begin, 7), (2, begin + 20000, 7), (2, begin + 1, 53), (1, begin, 7), (1, begin + 20000, 7)]:
+    s = socket.socket(socket.AF_INET6, kind)
+    s.settimeout(1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(('::', port))
+    try:
+        s.connect(('2001:db8:2::2', service))
+        s.send(bytes.fromhex('000701000001000000000000') + b'\\1a\\4test\\0\\0\\1\\0\\1')
+        answered += [(kind, port, service)] if s.recv(100) else []
+    except OSError:
+        pass
+print(len(answered), answered)";
+
+/// Whether a service of the host's at this port answers somebody behind the server who asks over IPv6.
+fn serves(scene: &Scene, port: u16) -> bool {
+    let serve = format!(
+        "import socket
+s = socket.create_server(('::', {port}), family=socket.AF_INET6)
+print('ready', flush=True)
+s.settimeout(20)
+s.accept()[0].send(b'welcome')"
+    );
+    let _serving = scene.on_host(|| Running::python(&serve));
+    let ask = format!("s = socket.create_connection(('2001:db8:11::2', {port}), 5)\nprint(s.recv(9).decode())");
+    python(&scene.target, &ask) == is("welcome")
+}
+
+pub fn kill_switch_over_ipv6() {
+    let scene = Scene::new("kill-switch-over-ipv6", true);
+    scene.give_ipv6();
+    let before = scene.state();
+    // Ports of connections are not used twice.
+    for (signal, begin) in [("KILL", 123), ("TERM", 500)] {
+        let from_low_ports = |more| scene.python(&format!("begin = {}\n{FROM_LOW_PORTS}", begin + more));
+        let up = scene.up(&["--udp", "--kill-switch"]);
+        let answered = from_low_ports(0).expect("it runs");
+        assert!(answered.starts_with('5'), "through the tunnel: {answered}");
+        assert!(serves(&scene, 8022), "while it runs");
+        up.end_by(signal);
+        assert_eq!(from_low_ports(100), is("0 []"), "{signal}");
+        let error = scene.python(PAGE_V6).expect_err("nothing goes out");
+        assert!(error.contains("unreachable") || error.contains("No route"), "{error}");
+        assert!(serves(&scene, 8022), "after {signal}");
+        assert_eq!(scene.down(), "the kill switch is off\n");
         assert_eq!(scene.state(), before, "nothing is left");
     }
 }
