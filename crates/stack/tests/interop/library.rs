@@ -239,7 +239,8 @@ fn timeouts() {
         let config = || config(&Combination::default());
         let listener = stack.listen(8, config()).expect("the port is free");
         assert_eq!(listener.accept(short).err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
-        // Nobody is there, and nobody says so.
+        // Nobody is there, and the kernel that is the router does not say so.
+        ip("rule add to 192.0.2.1 priority 1 blackhole");
         let nowhere = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), 7);
         let error = stack.connect(None, nowhere, config(), short).err().expect("nobody answers");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
