@@ -296,7 +296,9 @@ class PathEvent:
         @property
         def remote(self) -> int: ...
         @property
-        def reason(self) -> Literal["normal", "reset", "timed_out", "unreachable", "address_gone", "protocol_error"]: ...
+        def reason(
+            self,
+        ) -> Literal["normal", "reset", "timed_out", "unreachable", "address_gone", "protocol_error"]: ...
 
     @final
     class SubflowPriority(PathEvent):
