@@ -129,7 +129,7 @@ impl Fallback {
         Some(*data_seq)
     }
 
-    /// Whether MP_FAIL may be sent again.
+    /// Whether the peer has not answered our MP_FAIL, and it may be sent again.
     pub fn may_fail_again(&self) -> bool {
         self.untold.as_ref().is_some_and(|untold| untold.failed.is_some_and(|(_, left)| left > 0))
     }

@@ -238,9 +238,8 @@ impl Connection {
     /// The peer has not answered our MP_FAIL in time. After the last one we no longer wait for that.
     pub(super) fn repeat_failure(&mut self, now: Instant) {
         self.timers.data_attempts += 1;
-        let waits = self.association.fallback.unheard().is_some();
         match self.subflows.first_handle() {
-            Some(handle) if waits && !self.withholds_fin() && self.association.fallback.may_fail_again() => {
+            Some(handle) if !self.withholds_fin() && self.association.fallback.may_fail_again() => {
                 self.send_failure(now, handle)
             }
             _ => {
