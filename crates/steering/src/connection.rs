@@ -93,6 +93,11 @@ impl Connection {
         }
     }
 
+    /// What was postponed; nothing of a connection that the path manager does not know, or that fell back.
+    pub fn take_postponed(&mut self) -> Vec<PathAction> {
+        if self.told && !self.fallback { core::mem::take(&mut self.postponed) } else { Vec::new() }
+    }
+
     /// The peer announced an address. Returns whether it is kept.
     pub fn announce(&mut self, id: u8, remote: SocketAddr) -> bool {
         let room = self.remotes.len() < MOST_REMOTES || self.remotes.contains_key(&id);

@@ -138,12 +138,19 @@ impl Steering {
         later
     }
 
-    /// Addresses changed, or a subflow ended: does what was postponed, where it is of use now.
-    pub(super) fn reconsider(&mut self, now: Instant) {
-        let mut due = Vec::new();
-        for known in self.connections.values_mut().filter(|known| known.told && !known.fallback) {
-            due.append(&mut known.postponed);
-        }
+    /// Addresses changed: does what was postponed, where it is of use now.
+    pub(super) fn reconsider_all(&mut self, now: Instant) {
+        let due: Vec<_> = self.connections.values_mut().flat_map(Connection::take_postponed).collect();
+        self.do_postponed(now, due);
+    }
+
+    /// The same of a connection of which a subflow ended.
+    pub(super) fn reconsider(&mut self, now: Instant, token: Token) {
+        let due = self.connections.get_mut(&token).map(Connection::take_postponed).unwrap_or_default();
+        self.do_postponed(now, due);
+    }
+
+    fn do_postponed(&mut self, now: Instant, due: Vec<PathAction>) {
         for action in due {
             let local = match action {
                 PathAction::Announce { local, .. } | PathAction::CreateSubflow { local, .. } => local,

@@ -19,18 +19,18 @@ impl Steering {
                 if let Some(id) = self.addresses.raise(address, interface) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressUp { id, address });
                 }
-                self.reconsider(now);
+                self.reconsider_all(now);
             }
             Event::AddressDown { address } => {
                 if let Some(id) = self.addresses.lower(address) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressDown { id });
                     self.close_all_from(now, id);
-                    self.reconsider(now);
+                    self.reconsider_all(now);
                 }
             }
             Event::AddressDeprecated { address } => {
                 self.addresses.deprecate(address);
-                self.reconsider(now);
+                self.reconsider_all(now);
             }
             Event::Created { token, endpoints, server } => {
                 self.ended.remove(&token);
@@ -106,7 +106,7 @@ impl Steering {
                 match subflow.zip(connection).and_then(|(subflow, known)| known.remove(now, subflow, reason)) {
                     Some(change) => {
                         self.pass_on(now, token, change);
-                        self.reconsider(now);
+                        self.reconsider(now, token);
                     }
                     None => self.counters.unmatched_events += 1,
                 }
