@@ -6,7 +6,8 @@
 use crate::console::event;
 use crate::serving::{SLOW, unknown};
 use crate::uplink_names::addresses;
-use anabranch_host::{Layout, Netlink, Snapshot};
+use anabranch_datagram::is_uplink;
+use anabranch_host::{Netlink, Snapshot};
 use anabranch_proxy::Target;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_system::leave_signals_to_others;
@@ -93,8 +94,7 @@ async fn over_uplinks(server: &Target, uplinks: &[String]) -> Vec<SocketAddr> {
 fn with_default_routes() -> Vec<String> {
     let taken = Netlink::open().and_then(|mut netlink| Snapshot::take(&mut netlink));
     let all = taken.map(|taken| taken.interfaces).unwrap_or_default().into_iter();
-    let obvious = all.filter(|one| one.has_default_route() && Layout::of_device(&one.name).is_none());
-    obvious.map(|one| one.name).collect()
+    all.filter(|one| is_uplink(one, &[])).map(|one| one.name).collect()
 }
 
 /// The first outcome that is not empty.

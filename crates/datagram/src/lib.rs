@@ -27,4 +27,5 @@ pub use mappings::{MappingCounters, named_resolvers, nameservers};
 pub use server::{Done, Server};
 pub use session::{ClientState, ServerCounters};
 pub use straight::LaneState;
+pub use uplinks::is_uplink;
 pub use way::Way;
