@@ -69,7 +69,7 @@ impl Segment {
     /// segment: a mapping that cannot be parsed is no reason to drop the segment.
     ///
     /// # Errors
-    /// [`ParseError::Truncated`], [`ParseError::BadLength`] (data offset, or an option that runs out of the header),
+    /// [`ParseError::Truncated`], [`ParseError::BadLength`] (data offset),
     /// [`ParseError::BadChecksum`].
     pub fn parse(ip: &IpHeader, bytes: &Bytes, range: Range<usize>) -> Result<Self, ParseError> {
         Self::read(Some(ip), bytes, range)
@@ -100,7 +100,7 @@ impl Segment {
                 return Err(ParseError::BadChecksum);
             }
         }
-        parsed.options = TcpOptions::parse(options, parsed.flags)?;
+        parsed.options = TcpOptions::parse(options, parsed.flags);
         parsed.payload = bytes.slice(range.start + header_len..range.end);
         Ok(parsed)
     }

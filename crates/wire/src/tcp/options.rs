@@ -6,7 +6,7 @@
 
 use super::flags::Flags;
 use super::sack::{SackBlock, SackBlocks};
-use crate::error::{EmitError, ParseError};
+use crate::error::EmitError;
 use crate::mptcp::{self, Dss, MptcpOption, Parsed};
 use crate::reader::Reader;
 use crate::seq::SeqNumber;
@@ -215,10 +215,9 @@ impl TcpOptions {
     /// Unknown and malformed options are skipped. Of repeated options the last one counts, except for MPTCP options
     /// other than DSS, all of which are kept.
     ///
-    /// # Errors
-    /// [`ParseError::BadLength`] if an option's length is below 2 or runs out of the header: nothing behind it can be
-    /// found then (RFC 9293, section 3.1, MUST-7).
-    pub fn parse(bytes: &[u8], flags: Flags) -> Result<Self, ParseError> {
+    /// An option whose length is below 2 or runs out of the header ends the list, since nothing behind it can be found;
+    /// what precedes it counts, and so does the segment, as in Linux (RFC 9293, section 3.1, MUST-7).
+    pub fn parse(bytes: &[u8], flags: Flags) -> Self {
         let mut options = Self::default();
         let mut reader = Reader(bytes);
         while let Some(kind) = reader.u8() {
@@ -226,13 +225,13 @@ impl TcpOptions {
                 END => break,
                 NOP => {}
                 _ => {
-                    let length = reader.u8().ok_or(ParseError::BadLength)?;
-                    let body = usize::from(length).checked_sub(2).and_then(|length| reader.bytes(length));
-                    options.take(kind, body.ok_or(ParseError::BadLength)?, flags);
+                    let length = reader.u8().and_then(|length| usize::from(length).checked_sub(2));
+                    let Some(body) = length.and_then(|length| reader.bytes(length)) else { break };
+                    options.take(kind, body, flags);
                 }
             }
         }
-        Ok(options)
+        options
     }
 
     /// Accepts an option if it is known, well-formed and allowed on the segment.

@@ -36,7 +36,7 @@ fn layout(flags: Flags, options: TcpOptions) -> Vec<u8> {
     assert_eq!(bytes.len(), packet.wire_len());
     let options = bytes.split_off(40);
     assert_eq!(options.len(), packet.segment.options.encoded_len());
-    assert_eq!(TcpOptions::parse(&options, flags), Ok(packet.segment.options));
+    assert_eq!(TcpOptions::parse(&options, flags), packet.segment.options);
     options
 }
 
@@ -208,16 +208,16 @@ fn the_room_left_says_how_many_sack_blocks_fit() {
 #[test]
 fn options_of_the_handshake_are_read_on_syns_only() {
     let bytes = [2, 4, 0x05, 0xb4, 4, 2, 1, 3, 3, 7, 0, 0];
-    assert_eq!(TcpOptions::parse(&bytes, Flags::ACK), Ok(TcpOptions::default()));
-    let read = TcpOptions::parse(&bytes, SYN_ACK).unwrap();
+    assert_eq!(TcpOptions::parse(&bytes, Flags::ACK), TcpOptions::default());
+    let read = TcpOptions::parse(&bytes, SYN_ACK);
     assert_eq!((read.maximum_segment_size, read.window_scale, read.sack_permitted), (Some(1460), Some(7), true));
     assert_eq!((read.check(SYN_ACK), read.check(Flags::ACK)), (Ok(()), Err(EmitError::BadValue)));
 }
 
 #[test]
 fn a_window_scale_above_14_is_read_as_14_and_never_sent() {
-    assert_eq!(TcpOptions::parse(&[3, 3, 15], Flags::SYN).unwrap().window_scale, Some(14));
-    assert_eq!(TcpOptions::parse(&[3, 3, 14], Flags::SYN).unwrap().window_scale, Some(14));
+    assert_eq!(TcpOptions::parse(&[3, 3, 15], Flags::SYN).window_scale, Some(14));
+    assert_eq!(TcpOptions::parse(&[3, 3, 14], Flags::SYN).window_scale, Some(14));
     let options = TcpOptions { window_scale: Some(15), ..TcpOptions::default() };
     assert_eq!(packet(Flags::SYN, options, b"").emit(&mut Vec::new()), Err(EmitError::BadValue));
 }
@@ -227,12 +227,12 @@ fn unknown_and_malformed_options_are_skipped_and_the_end_is_the_end() {
     let unknown = [254, 4, 1, 2];
     let wrong_lengths = [2, 3, 5, 3, 4, 1, 1, 4, 3, 0, 5, 2, 5, 9, 0, 0, 0, 0, 0, 0, 0, 8, 9, 0, 0, 0, 0, 0, 0, 0];
     let bytes = [&unknown[..], &wrong_lengths].concat();
-    assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), Ok(TcpOptions::default()));
-    assert_eq!(TcpOptions::parse(&[0, 2, 4, 0x05, 0xb4], Flags::SYN), Ok(TcpOptions::default()));
+    assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), TcpOptions::default());
+    assert_eq!(TcpOptions::parse(&[0, 2, 4, 0x05, 0xb4], Flags::SYN), TcpOptions::default());
     // Options after a malformed MPTCP option are still parsed.
     let behind = [30, 5, 0x20, 0x01, 0, 2, 4, 0x05, 0xb4];
     let expected = TcpOptions { maximum_segment_size: Some(1460), ..TcpOptions::default() };
-    assert_eq!(TcpOptions::parse(&behind, Flags::SYN), Ok(expected));
+    assert_eq!(TcpOptions::parse(&behind, Flags::SYN), expected);
 }
 
 // RFC 5482, section 3: kind 28, length 4, here five minutes.
@@ -240,15 +240,30 @@ fn unknown_and_malformed_options_are_skipped_and_the_end_is_the_end() {
 fn the_user_timeout_option_is_skipped() {
     let bytes = [28, 4, 0x80, 0x05, 2, 4, 0x05, 0xb4];
     let expected = TcpOptions { maximum_segment_size: Some(1460), ..TcpOptions::default() };
-    assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), Ok(expected));
-    assert_eq!(TcpOptions::parse(&bytes[..4], Flags::ACK), Ok(TcpOptions::default()));
+    assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), expected);
+    assert_eq!(TcpOptions::parse(&bytes[..4], Flags::ACK), TcpOptions::default());
 }
 
 #[test]
-fn an_option_whose_length_cannot_be_is_an_error() {
-    for bytes in [&[8, 0][..], &[8, 1], &[8], &[8, 10, 0, 0], &[1, 30, 200]] {
-        assert_eq!(TcpOptions::parse(bytes, Flags::ACK), Err(ParseError::BadLength), "{bytes:?}");
+fn an_option_whose_length_cannot_be_ends_the_list_and_what_precedes_it_counts() {
+    let expected = TcpOptions { maximum_segment_size: Some(1460), ..TcpOptions::default() };
+    for bad in [&[8, 0][..], &[8, 1], &[8], &[8, 10, 0, 0], &[1, 30, 200], &[8, 0, 3, 3, 7], &[30, 1, 3, 3, 7]] {
+        assert_eq!(TcpOptions::parse(bad, Flags::ACK), TcpOptions::default(), "{bad:?}");
+        let bytes = [&[2, 4, 0x05, 0xb4], bad].concat();
+        assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), expected, "{bad:?}");
     }
+}
+
+#[test]
+fn a_segment_with_such_an_option_is_taken() {
+    let options = TcpOptions { timestamps: Some(Timestamps { value: 1, echo: 2 }), ..TcpOptions::default() };
+    let sent = packet(Flags::ACK, options, b"hi");
+    let mut bytes = Vec::new();
+    sent.emit(&mut bytes).unwrap();
+    // The length of the timestamps, behind two NOPs.
+    bytes[20 + 20 + 3] = 0;
+    let segment = crate::Segment::parse_unverified(&Bytes::copy_from_slice(&bytes), 20..bytes.len()).unwrap();
+    assert_eq!((segment.options, segment.payload), (TcpOptions::default(), sent.segment.payload));
 }
 
 #[test]
