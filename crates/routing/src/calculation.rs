@@ -266,7 +266,7 @@ impl Calculation {
 mod tests {
     use super::*;
     use crate::config::InterfaceConfig;
-    use crate::database::Place;
+    use crate::database::{Place, Source};
     use crate::handles::InterfaceHandle;
     use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLink, RouterLsa};
     use anabranch_wire::ospf::{AgedLsa, LinkStateId, Lsa};
@@ -312,7 +312,7 @@ mod tests {
         let body = LsaBody::Router(RouterLsa { flags: RouterFlags::default(), options, links });
         let key = LsaKey { kind: LsaType::ROUTER, advertising: RouterId(router), id: LinkStateId(0) };
         let lsa = Lsa::new(key, LsaSequence::INITIAL, body).unwrap();
-        database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, true);
+        database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, Source::Flooded);
         key
     }
 

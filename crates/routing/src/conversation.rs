@@ -57,11 +57,14 @@ impl Conversation<'_> {
         self.send_description(true);
     }
 
-    /// Enters Exchange: lists the database for the descriptions.
+    /// Enters Exchange: lists the database for the descriptions. LSAs of age MaxAge are not described but sent (RFC 2328, 10.3):
+    /// after RxmtInterval, but those of the neighbour itself at once. It began anew, and nobody takes its LSAs that are older.
     pub fn summarize(&mut self) {
         for (place, entry) in self.database.described(self.with.interface) {
             if entry.is_aged_out(self.now) {
-                self.neighbor.retransmissions.add(place.key, self.now, self.interface.rxmt_interval);
+                let own = place.key.advertising == self.with.router;
+                let wait = if own { Duration::ZERO } else { self.interface.rxmt_interval };
+                self.neighbor.retransmissions.add(place.key, self.now, wait);
             } else {
                 self.neighbor.exchange.summary.insert(place.key);
             }
@@ -241,6 +244,7 @@ impl Conversation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::Source;
     use crate::handles::InterfaceHandle;
     use anabranch_wire::ospf::lsa::{LsaSequence, RouterFlags, RouterLsa};
     use anabranch_wire::ospf::{AgedLsa, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Packet};
@@ -269,7 +273,7 @@ mod tests {
             let lsa = Lsa::new(key, LsaSequence::INITIAL, body).unwrap();
             let header = lsa.header(0);
             let mut database = Database::default();
-            database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, true);
+            database.install(Place { link: None, key }, AgedLsa { age: 0, lsa }, Instant::ZERO, Source::Flooded);
             let output = Output::new(&config);
             let interface = InterfaceConfig::manet(InterfaceId(1), Ipv6Addr::LOCALHOST);
             Self { config, interface, database, output, neighbor, header }

@@ -45,15 +45,34 @@ pub(crate) struct Entry {
     age: u16,
     /// When it was installed.
     pub installed: Instant,
-    /// Whether it was received by flooding, not originated here.
-    pub received: bool,
+    /// Where it came from.
+    source: Source,
     /// When the instance before it was installed; [`Instant::NEVER`] if there was none, since an option takes twice the memory.
     previous: Instant,
     /// When it was last sent, or [`Instant::NEVER`].
     sent: Instant,
 }
 
+/// Where an instance came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Originated,
+    Flooded,
+    /// From the database of a neighbour, by a request: it may be of any time.
+    Requested,
+}
+
 impl Entry {
+    /// Whether it was not originated here.
+    pub fn is_received(&self) -> bool {
+        self.source != Source::Originated
+    }
+
+    /// Whether it was received by flooding.
+    pub fn is_flooded(&self) -> bool {
+        self.source == Source::Flooded
+    }
+
     /// When the instance before it was installed, if there was one.
     pub fn previous(&self) -> Option<Instant> {
         Some(self.previous).filter(|at| *at != Instant::NEVER)
@@ -151,13 +170,13 @@ impl Database {
 
     /// Installs an instance, and replaces the previous one. True if that may change routes: other contents than the
     /// sequence number, or a flush (RFC 2328, 13.2).
-    pub fn install(&mut self, place: Place, aged: AgedLsa, now: Instant, received: bool) -> bool {
+    pub fn install(&mut self, place: Place, aged: AgedLsa, now: Instant, source: Source) -> bool {
         let AgedLsa { age, lsa } = aged;
         let entry = Entry {
             lsa,
             age: age.min(MAX_AGE),
             installed: now,
-            received,
+            source,
             previous: Instant::NEVER,
             sent: Instant::NEVER,
         };
@@ -175,7 +194,9 @@ impl Database {
                 let before = old.lsa.encoded_len();
                 let changed = old.is_aged_out(now) != flushed
                     || !Arc::ptr_eq(&old.lsa, &entry.lsa) && old.lsa.body() != entry.lsa.body();
-                *old = Entry { previous: old.installed, ..entry };
+                // A flush ends an instance, and is no other one.
+                let same = flushed && old.lsa.sequence() == entry.lsa.sequence();
+                *old = Entry { previous: if same { old.previous } else { old.installed }, ..entry };
                 self.bytes = self.bytes + length - before;
                 changed
             }
@@ -350,10 +371,10 @@ mod tests {
     fn a_refreshed_lsa_is_no_change_and_one_that_is_flushed_is() {
         let mut database = Database::default();
         let (place, first) = lsa(1, LsaType::ROUTER, 0, 0);
-        assert!(database.install(place, first, at(0), true));
+        assert!(database.install(place, first, at(0), Source::Flooded));
         let (_, again) = lsa(1, LsaType::ROUTER, 0, 1);
-        assert!(!database.install(place, again.clone(), at(1), true));
-        assert!(database.install(place, AgedLsa { age: MAX_AGE, ..again }, at(2), true));
+        assert!(!database.install(place, again.clone(), at(1), Source::Flooded));
+        assert!(database.install(place, AgedLsa { age: MAX_AGE, ..again }, at(2), Source::Flooded));
         assert!(database.has_aged_out() && !database.age_out(place, at(3)));
         let bytes = database.bytes();
         assert_eq!(database.remove(place).map(|entry| entry.lsa.encoded_len()), Some(bytes));
@@ -364,7 +385,7 @@ mod tests {
     fn an_lsa_expires_when_its_age_reaches_max_age() {
         let mut database = Database::default();
         let (place, aged) = lsa(1, LsaType::ROUTER, 0, 0);
-        database.install(place, AgedLsa { age: MAX_AGE - 10, ..aged }, at(5), true);
+        database.install(place, AgedLsa { age: MAX_AGE - 10, ..aged }, at(5), Source::Flooded);
         assert_eq!(database.next_expiry(), Some(at(15)));
         assert!(database.expired(at(14)).is_empty());
         assert_eq!(database.expired(at(15)), [place]);
@@ -375,7 +396,7 @@ mod tests {
     fn what_stays_on_a_link_goes_with_it() {
         let mut database = Database::default();
         for (place, aged) in [lsa(1, LsaType::ROUTER, 0, 0), lsa(1, LsaType::LINK, 4, 0), lsa(1, LsaType::LINK, 5, 0)] {
-            database.install(place, aged, at(0), true);
+            database.install(place, aged, at(0), Source::Flooded);
         }
         assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(4)).is_some());
         assert!(database.link_lsa(LINK, RouterId(1), InterfaceId(6)).is_none());
@@ -392,7 +413,7 @@ mod tests {
         let places: Vec<Place> = (1..=3)
             .map(|router| {
                 let (place, aged) = lsa(router, LsaType::ROUTER, 0, 0);
-                database.install(place, aged, at(0), true);
+                database.install(place, aged, at(0), Source::Flooded);
                 place
             })
             .collect();

@@ -164,6 +164,8 @@ pub struct Interface {
     /// Whether inputs of the Selected Advertised Neighbors changed.
     pub(crate) advertised_change: bool,
     pub(crate) neighbors: BTreeMap<RouterId, Neighbor>,
+    /// Neighbours that began anew before they were missed, and have not been Full since.
+    pub(crate) anew: BTreeSet<RouterId>,
     /// Neighbours whose exchange did not end.
     pub(crate) barred: Barred,
     /// Neighbours in state ExStart or greater, in order: the few with LSA lists and timers other than for silence.
@@ -194,6 +196,7 @@ impl Interface {
             mdr_neighbor_change: false,
             advertised_change: false,
             neighbors: BTreeMap::new(),
+            anew: BTreeSet::new(),
             barred: Barred::default(),
             adjacent: Vec::new(),
             link_costs: BTreeMap::new(),
@@ -457,6 +460,15 @@ impl Interface {
         if change.to == NeighborState::Down {
             neighbor.manet.reset();
         }
+    }
+
+    /// The neighbours that began anew and are Full again, once.
+    pub(crate) fn take_full_again(&mut self) -> Vec<RouterId> {
+        let state = |router: &RouterId| self.neighbors.get(router).map(|neighbor| neighbor.state);
+        let full: Vec<_> =
+            self.anew.iter().copied().filter(|router| state(router) == Some(NeighborState::Full)).collect();
+        self.anew.retain(|router| state(router).is_some_and(|state| state != NeighborState::Full));
+        full
     }
 
     /// A packet other than a Hello was received from a neighbour: it is alive (RFC 4222, 2, recommendation 2). That counts if a

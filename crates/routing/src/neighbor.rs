@@ -172,6 +172,16 @@ impl Neighbor {
         [self.next_exchange_timeout(), self.next_silence_timeout()].into_iter().flatten().any(|at| at <= now)
     }
 
+    /// Whether it began anew since its last Hello, by the sequence number of the next: its first ones are far from those of before.
+    pub(crate) fn has_begun_anew(&self, sequence: u16) -> bool {
+        self.grace.is_none() && self.missing_before(sequence).is_some_and(|gap| u32::from(gap) > delivery::RESTARTED)
+    }
+
+    /// Hellos that are missing between the last one and one of this sequence number.
+    fn missing_before(&self, sequence: u16) -> Option<u16> {
+        self.manet.said.sequence.map(|last| sequence.wrapping_sub(last).saturating_sub(1))
+    }
+
     /// A Hello was received. `interval` is HelloInterval.
     pub(crate) fn hear_hello(
         &mut self,
@@ -182,8 +192,7 @@ impl Neighbor {
         dead_interval: Duration,
     ) {
         self.manet.heard = now;
-        let last = self.manet.said.sequence;
-        let gap = last.zip(sequence).map(|(last, sequence)| sequence.wrapping_sub(last).saturating_sub(1));
+        let gap = sequence.and_then(|sequence| self.missing_before(sequence));
         let most = u16::try_from(dead_interval.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u16::MAX);
         self.delivery.hear(gap);
         if self.link.hear_hello(now, signal, gap, most) {

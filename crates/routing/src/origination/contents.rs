@@ -253,6 +253,7 @@ fn is_same(one: &RouterLink, other: &RouterLink) -> bool {
 mod tests {
     use super::*;
     use crate::config::InterfaceConfig;
+    use crate::database::Source;
     use anabranch_policy::Instant;
     use anabranch_wire::ospf::lsa::LsaSequence;
     use anabranch_wire::ospf::{AgedLsa, InterfaceId, Lsa};
@@ -286,7 +287,7 @@ mod tests {
         let place = own(&config, &interfaces).router_place();
         let body = own(&config, &interfaces).contents(place).unwrap();
         let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
-        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
+        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, Source::Originated);
         assert_eq!(own(&config, &interfaces).router_lsa_outdated(&database), None);
         for (cost, outdated) in [(1, Outdated::Lengths), (13, Outdated::Lengths), (14, Outdated::Paths)] {
             interfaces[InterfaceHandle::FIRST].config.cost = cost;
@@ -320,7 +321,7 @@ mod tests {
         let own = OwnLsas { config: &config, interfaces: &interfaces };
         assert_eq!(own.router_lsa_outdated(&database), Some(Outdated::Paths));
         let lsa = Lsa::new(place.key, LsaSequence::INITIAL, body).unwrap();
-        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, false);
+        database.install(place, AgedLsa { age: 0, lsa }, Instant::ZERO, Source::Originated);
         let own = OwnLsas { config: &config, interfaces: &interfaces };
         assert_eq!(own.router_lsa_outdated(&database), Some(Outdated::Lengths));
         neighbor(&mut interfaces, |neighbor| neighbor.state = NeighborState::Full);

@@ -106,6 +106,11 @@ impl Origination {
         Some(*place)
     }
 
+    /// Whether an instance was originated since this router began.
+    pub fn has_begun(&self, place: Place) -> bool {
+        self.own.get(&place).is_some_and(|own| own.originated.is_some())
+    }
+
     pub fn needs_refresh(&self, place: Place, now: Instant) -> bool {
         self.own.get(&place).and_then(|own| own.refresh).is_some_and(|at| at <= now)
     }

@@ -2,22 +2,23 @@
 //! 13.2, 13.3 and 14.1).
 
 use anabranch_policy::{Duration, Instant};
-use anabranch_wire::ospf::{AgedLsa, Body, LsaHeader};
+use anabranch_wire::ospf::{AgedLsa, Body, LsaHeader, RouterId};
 
 use crate::counters::DropReason;
-use crate::database::Place;
+use crate::database::{Entry, Place, Source};
 use crate::flooding::decision::{Arrival, Decision, NewLsa};
 use crate::handles::{InterfaceHandle, NeighborHandle};
 use crate::neighbor::NeighborEvent;
+use crate::neighborhood::Level;
 use crate::router::Router;
 use crate::verbs::Destination;
 
 impl Router {
     /// Installs an LSA in the database, and replaces the previous instance (RFC 2328, 13.2).
-    pub(super) fn install(&mut self, now: Instant, place: Place, aged: AgedLsa, received: bool) {
+    pub(super) fn install(&mut self, now: Instant, place: Place, aged: AgedLsa, source: Source) {
         self.interfaces.stop_retransmitting(place);
         self.backup_waits.stop(place);
-        if self.database.install(place, aged, now, received) {
+        if self.database.install(place, aged, now, source) {
             self.database_changed(now, place);
         }
     }
@@ -110,6 +111,23 @@ impl Router {
         // RFC 5614, 8.2: flooding implies an acknowledgment.
         if interface.manet().is_some() {
             interface.acknowledgments.remove(place.key);
+        }
+    }
+
+    /// Floods the LSAs of a neighbour that began anew which are not passed on yet: they came before this router was chosen as an MDR
+    /// because of it, and its neighbours would get them after RxmtInterval.
+    pub(super) fn pass_on(&mut self, now: Instant, router: RouterId) {
+        let is_new = |(place, entry): &(Place, &Entry)| place.key.advertising == router && entry.sent().is_none();
+        let places: Vec<Place> = self.database.all().filter(is_new).map(|(place, _)| place).collect();
+        for handle in self.interfaces.handles() {
+            for place in places.iter().filter(|place| place.is_eligible(handle)) {
+                let interface = &mut self.interfaces[handle];
+                let relays = interface.is_active() && interface.selection.level > Level::Other;
+                if relays && interface.adjacent().any(|(_, one)| one.retransmissions.contains(place.key)) {
+                    interface.postpone_retransmissions(now, place.key);
+                    self.flood_on(now, *place, handle);
+                }
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::handles::{InterfaceHandle, NeighborHandle};
 use crate::hello::reading::{CheckedHello, ManetHello, Reader, check};
 use crate::hello::writing::next_hello;
 use crate::interface::{Interface, InterfaceTimer};
+use crate::neighbor::manet::Said;
 use crate::neighbor::{NeighborEvent, NeighborState};
 use crate::router::Router;
 use crate::verbs::{Destination, Event, Reception};
@@ -126,8 +127,8 @@ impl Router {
 
     /// A neighbour that is heard, or known to hear this router, since its last Hello, and does not know yet that it is heard,
     /// is told so soon. One to which a path leads already can wait for the next regular Hello: where many move, somebody is new
-    /// all the time.
-    fn answer_newcomer(&mut self, now: Instant, at: NeighborHandle, before: NeighborState) {
+    /// all the time. One that began anew is told in any case, and needs a full Hello: paths seem to lead to it by what was told before.
+    fn answer_newcomer(&mut self, now: Instant, at: NeighborHandle, before: NeighborState, anew: bool) {
         let neighbor = &self.interfaces[at];
         let is_told = neighbor.manet.said.sets.hears(self.config.router_id);
         let (is_nearer, is_new) = (neighbor.state > before, before == NeighborState::Down);
@@ -135,10 +136,18 @@ impl Router {
         if is_new {
             interface.meet(now);
         }
-        if is_nearer && !is_told && !self.calculation.reaches(at.router) {
+        if anew || is_nearer && !is_told && !self.calculation.reaches(at.router) {
             interface.hasten_hello(now, self.random.unit());
         }
         interface.review_waiting();
+    }
+
+    /// A neighbour began anew before it was missed: it knows nothing of what was said before, and what it said is out of date.
+    fn forget_conversation(&mut self, now: Instant, at: NeighborHandle) {
+        self.neighbor_event(now, at, NeighborEvent::OneWayReceived);
+        let interface = &mut self.interfaces[at.interface];
+        interface.anew.insert(at.router);
+        interface.neighbors.get_mut(&at.router).expect("its Hello is being read").manet.said = Said::default();
     }
 
     fn receive_manet_hello(
@@ -148,6 +157,10 @@ impl Router {
         how: &Reception,
         hello: &ManetHello<'_>,
     ) -> Result<(), DropReason> {
+        let anew = self.interfaces[at].has_begun_anew(hello.sequence());
+        if anew {
+            self.forget_conversation(now, at);
+        }
         let reader = Reader {
             now,
             own: self.config.router_id,
@@ -164,7 +177,7 @@ impl Router {
         if read.hearing != NeighborEvent::OneWayReceived || self.interfaces[at].grace.is_none() {
             self.neighbor_event(now, at, read.hearing);
         }
-        self.answer_newcomer(now, at, before);
+        self.answer_newcomer(now, at, before, anew);
         let changes = read.changes;
         let two_way = read.hearing == NeighborEvent::TwoWayReceived;
         let interface = &mut self.interfaces[at.interface];

@@ -179,6 +179,9 @@ impl Router {
         self.originate_due(now);
         for handle in self.interfaces.handles() {
             self.begin_next_exchange(now, handle);
+            for router in self.interfaces[handle].take_full_again() {
+                self.pass_on(now, router);
+            }
             self.flush_flood(now, handle);
         }
         self.remove_aged_out(now);

@@ -4,7 +4,7 @@ use anabranch_policy::Instant;
 use anabranch_wire::ospf::lsa::{LsaSequence, MAX_AGE};
 use anabranch_wire::ospf::{AgedLsa, Lsa, LsaType};
 
-use crate::database::Place;
+use crate::database::{Place, Source};
 use crate::router::Router;
 
 impl Router {
@@ -48,7 +48,7 @@ impl Router {
             }
             return;
         };
-        let same = current.is_some_and(|entry| !entry.received && *entry.lsa.body() == body);
+        let same = current.is_some_and(|entry| !entry.is_received() && *entry.lsa.body() == body);
         if is_alive && same && !self.origination.needs_refresh(place, now) {
             return;
         }
@@ -70,7 +70,7 @@ impl Router {
         if is_router_lsa {
             self.origination.remember(lsa.header(0));
         }
-        self.install(now, place, AgedLsa { age: 0, lsa }, false);
+        self.install(now, place, AgedLsa { age: 0, lsa }, Source::Originated);
         self.forward(now, place, None);
     }
 
@@ -78,11 +78,22 @@ impl Router {
     /// flushes it if this router has no such LSA.
     pub(super) fn own_lsa_received(&mut self, now: Instant, place: Place) {
         if self.own_lsas().contents(place).is_some() {
+            self.overtake(now, place);
+        } else if self.database.get(place).is_some_and(|entry| entry.age(now) < MAX_AGE) {
+            self.flush(now, place);
+        }
+    }
+
+    /// Originates an own LSA with a newer sequence number than that of an instance which is not of this router as it is now.
+    fn overtake(&mut self, now: Instant, place: Place) {
+        let flushed = self.database.get(place).is_some_and(|entry| entry.is_aged_out(now));
+        if flushed && !self.origination.has_begun(place) {
+            // It was flushed before this router began, and nobody uses it: the first instance may wait for company.
+            self.origination.schedule(place, now, self.config.min_ls_interval);
+        } else {
             // Without MinLSInterval, since the network has wrong data. MinLSArrival bounds the rate that a forger can
             // cause.
             self.origination.correct(place, now, self.config.min_ls_arrival);
-        } else if self.database.get(place).is_some_and(|entry| entry.age(now) < MAX_AGE) {
-            self.flush(now, place);
         }
     }
 
@@ -103,7 +114,7 @@ impl Router {
         for place in removable {
             let is_told = place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some();
             if is_told && self.is_of_before(place) {
-                self.origination.correct(place, now, self.config.min_ls_arrival);
+                self.overtake(now, place);
                 continue;
             }
             self.database.remove(place);
@@ -116,6 +127,6 @@ impl Router {
     /// Whether an own LSA was flushed by this router before it began, or by another one: the next instance overtakes it
     /// (RFC 2328, 13.4). Removed, it would be forgotten here, while neighbours that still have it refuse the first instance.
     fn is_of_before(&self, place: Place) -> bool {
-        self.database.get(place).is_some_and(|entry| entry.received && entry.lsa.sequence().next().is_some())
+        self.database.get(place).is_some_and(|entry| entry.is_received() && entry.lsa.sequence().next().is_some())
     }
 }

@@ -9,7 +9,7 @@ use anabranch_wire::ospf::{
 };
 
 use crate::counters::DropReason;
-use crate::database::{Entry, Place};
+use crate::database::{Entry, Place, Source};
 use crate::flooding::acknowledgments::{AckDelay, Full};
 use crate::flooding::decision::{Arrival, acknowledges_at_once};
 use crate::handles::{InterfaceHandle, NeighborHandle};
@@ -106,11 +106,12 @@ impl Router {
     }
 
     /// Whether an instance comes less than MinLSArrival after the one in the database (step 5a). One may, if that one came not
-    /// too soon itself: it may be old, and have come from a neighbour's database or by a detour.
+    /// too soon itself: it may be old, and have come by a detour. One that was requested from a neighbour's database does not count:
+    /// a router that begins gets several instances of an LSA from its neighbours' databases one after the other.
     fn is_too_soon(&self, now: Instant, entry: &Entry) -> bool {
         let least = self.config.min_ls_arrival;
         let early = entry.previous().is_some_and(|previous| now.since(previous) < least * 2);
-        entry.received && early && now.since(entry.installed) < least
+        entry.is_flooded() && early && now.since(entry.installed) < least
     }
 
     /// Whether an older LSA is answered with the database's (step 8).
@@ -128,7 +129,9 @@ impl Router {
         place: Place,
         aged: &AgedLsa,
     ) -> Result<(), DropReason> {
-        if aged.age >= MAX_AGE && self.interfaces.exchanging().next().is_none() {
+        // An own one that is to be told tells the sequence number to begin with: neighbours that have it take none that is older.
+        let is_told = place.key.advertising == self.config.router_id && self.own_lsas().contents(place).is_some();
+        if aged.age >= MAX_AGE && !is_told && self.interfaces.exchanging().next().is_none() {
             self.acknowledge_unknown(now, arrival, aged.header());
             return Err(DropReason::LsaMaxAge);
         }
@@ -155,7 +158,9 @@ impl Router {
 
     /// Step 5b to 5f: a new LSA is installed, flooded and acknowledged.
     fn accept_lsa(&mut self, now: Instant, arrival: Arrival, place: Place, aged: &AgedLsa) {
-        self.install(now, place, aged.clone(), true);
+        let requested = self.interfaces[arrival.from].exchange.requests.contains_key(&place.key);
+        let source = if requested { Source::Requested } else { Source::Flooded };
+        self.install(now, place, aged.clone(), source);
         let flooded = self.forward(now, place, Some(arrival));
         self.acknowledge_new(now, arrival, place, aged.header(), &flooded);
         self.receive_grace(now, place, aged);

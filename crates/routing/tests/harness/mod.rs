@@ -205,6 +205,16 @@ impl Net {
         }
     }
 
+    /// Switches a router off after it has left the network.
+    pub fn leave(&mut self, node: Node) {
+        let now = self.now;
+        if let Some(router) = self.routers[node].as_mut() {
+            router.leave(now);
+        }
+        self.drain(node);
+        self.stop(node);
+    }
+
     pub fn router(&self, node: Node) -> &Router {
         self.routers[node].as_ref().unwrap()
     }

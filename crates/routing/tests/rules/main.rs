@@ -8,4 +8,5 @@ mod grace;
 mod hello;
 mod hostile;
 mod origination;
+mod restart;
 mod table;
