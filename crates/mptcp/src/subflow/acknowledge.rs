@@ -576,7 +576,8 @@ impl Subflow {
         }
     }
 
-    /// Whether an acknowledgement number is within what was sent, or too old (RFC 5961, section 5).
+    /// Whether an acknowledgement number is within what was sent, or too old (RFC 5961, section 5). As in Linux, one of
+    /// before the first octet is too old: otherwise a number that is guessed would fit more easily the less was sent.
     pub fn judge_acknowledgement(&self, ack: SeqNumber) -> AckJudgement {
         if ack.after(self.send.nxt) {
             return AckJudgement::Future;
@@ -584,6 +585,11 @@ impl Subflow {
         if ack.at_or_after(self.send.una) {
             return AckJudgement::Current;
         }
-        if ack.at_or_after(self.send.una - self.window.largest) { AckJudgement::Old } else { AckJudgement::TooOld }
+        let oldest = if self.counters.bytes_acked < u64::from(self.window.largest) {
+            self.send.initial + 1
+        } else {
+            self.send.una - self.window.largest
+        };
+        if ack.at_or_after(oldest) { AckJudgement::Old } else { AckJudgement::TooOld }
     }
 }

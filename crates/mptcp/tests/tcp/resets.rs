@@ -164,9 +164,29 @@ fn blindly_injected_data_is_refused_by_its_acknowledgement() {
     t.peer("A 1:11 ack 100000");
     t.expect("A 1:1 ack 1");
     t.read(0);
-    t.peer("A 1:11 ack -60000"); // may be an old duplicate: its data counts
+    t.wait(100);
+    t.peer("A 1:11 ack 0"); // within the largest window, and acknowledges nothing that was ever sent
+    t.expect("A 1:1 ack 1");
+    t.read(0);
+    t.write(1000);
+    t.expect("PA 1:1001 ack 1");
+    t.peer("A 1:1 ack 1001");
+    t.peer("A 1:11 ack 1"); // may be an old duplicate: its data counts
     t.read(10);
-    t.expect_in(40, "A 1:1 ack 11");
+    t.expect_in(40, "A 1001:1001 ack 11");
+    // Once more than the largest window was acknowledged, that is the bound.
+    for sent in 1..80 {
+        t.write(1000);
+        t.take();
+        t.peer(&format!("A 11:11 ack {}", 1001 + 1000 * sent));
+    }
+    t.peer("A 11:21 ack 20000"); // 60,001 below 80,001
+    t.read(10);
+    t.expect_in(40, "A 80001:80001 ack 21");
+    t.wait(100);
+    t.peer("A 21:31 ack 14000");
+    t.expect("A 80001:80001 ack 21");
+    t.read(0);
 }
 
 // RFC 5961, section 5.2: its timestamp is ignored too, since otherwise PAWS would refuse the peer for 24 days.
