@@ -60,10 +60,10 @@ impl Connection {
     /// The stream ends after the mapping.
     fn take_data_fin(&mut self, now: Instant, handle: Handle, mapping: &Resolved) {
         let end = mapping.data_seq.wrapping_add(u64::from(mapping.length));
-        // An impossible end, before the beginning, is ignored like any number out of the window (RFC 8684, section
-        // 3.8).
-        let before = end > u64::MAX / 2;
-        if !before && self.receiver.buffer.set_end(end).is_ok() {
+        // An impossible end is ignored like any number out of the window (RFC 8684, section 3.8): data up to it has been
+        // sent. One before the beginning is beyond the window, too.
+        let possible = end <= self.receiver.buffer.right_edge();
+        if possible && self.receiver.buffer.set_end(end).is_ok() {
             self.subflows.live_mut(handle).into_iter().for_each(|subflow| subflow.receiver.acknowledge_now());
             self.acknowledge_end_everywhere();
         }

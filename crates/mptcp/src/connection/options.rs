@@ -12,7 +12,7 @@ use anabranch_policy::ids::{AddressId, SubflowId};
 use anabranch_policy::path_manager::{CloseReason, Role};
 use anabranch_policy::time::Instant;
 use anabranch_wire::{MptcpOption, Segment};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Keepalive probes of a path whose address the peer withdrew, one retransmission timeout apart.
 const SUSPICION_PROBES: u32 = 3;
@@ -87,7 +87,8 @@ impl Connection {
         let remote = SocketAddr::new(address, port.or(known).unwrap_or(self.identity.initial_remote.port()));
         let id = AddressId(id);
         // Before joins may begin the path manager of a client hears of nothing; then of all that is known.
-        if self.remember_remote_address(id, remote)
+        if may_be_of_peer(address, self.identity.initial_remote.ip())
+            && self.remember_remote_address(id, remote)
         // The path manager of a client is notified only once joins are allowed, then of all addresses known.
             && (self.association.confirmed || self.identity.role == Role::Server)
         {
@@ -164,4 +165,12 @@ impl Connection {
         self.output.pending = true;
         true
     }
+}
+
+/// Whether an announced address can be one of a host that has the address `known`. A join to another kind would go nowhere, or to a
+/// service of this host: of loopback addresses only a peer on loopback has any.
+fn may_be_of_peer(address: IpAddr, known: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    let is_nobodys = address.is_unspecified() || address.is_multicast() || is_broadcast;
+    !is_nobodys && (!address.to_canonical().is_loopback() || known.is_loopback())
 }

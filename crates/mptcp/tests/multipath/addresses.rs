@@ -161,6 +161,22 @@ fn an_announced_port_is_echoed_and_used_and_without_one_it_is_that_of_the_subflo
     }
 }
 
+// A join to it would go nowhere, or to a service of this host.
+#[test]
+fn an_address_that_no_other_host_can_have_is_echoed_and_not_passed_on() {
+    let mut peer = warm_peer();
+    let impossible =
+        ["127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.5", "::1", "::", "ff02::5", "::ffff:127.0.0.1"];
+    for (address_id, address) in (5..).zip(impossible) {
+        let (ip, port): (IpAddr, _) = (address.parse().unwrap(), None);
+        let hmac = peer.keys.sign_add_address(address_id, ip, port);
+        let option = MptcpOption::AddAddress { address_id, address: ip, port, truncated_hmac: Some(hmac) };
+        peer.send(0, Flags::ACK, options(vec![option]), &[]);
+        assert_eq!(announcements(&peer.take()), [(address_id, ip, port, true)]);
+    }
+    assert!(!peer.orders.heard().iter().any(|heard| matches!(heard, Heard::Announced(..))));
+}
+
 #[test]
 fn an_identifier_cannot_move_to_another_address_but_may_get_another_port() {
     let mut peer = warm_peer();

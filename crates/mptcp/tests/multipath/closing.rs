@@ -139,7 +139,15 @@ fn a_data_fin_at_another_place_than_the_first_is_ignored() {
     peer.send_data(0, 0, b"abc");
     assert_eq!(peer.received, b"abc");
     assert_eq!(peer.acknowledged(), Some(4));
-    // Nor can the stream end before received data.
+    // Nor can the stream end beyond the window, into which all data was sent, or before its beginning.
+    let mut peer = two_subflows();
+    for end in [1 << 28, u64::MAX] {
+        peer.signal(0, peer.data_fin(end));
+    }
+    peer.send_data(0, 0, b"abc");
+    peer.signal(0, peer.data_fin(3));
+    assert_eq!((peer.received.as_slice(), peer.acknowledged()), (&b"abc"[..], Some(4)));
+    // Nor can it end before received data.
     let mut peer = two_subflows();
     peer.send_data(0, 0, b"abc");
     peer.signal(0, peer.data_fin(2));
