@@ -3,6 +3,7 @@
 use crate::console::remark;
 use anabranch_proxy::{Key, Keys};
 use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_system::open_at_once;
 use std::path::Path;
 
 /// Reads a required key.
@@ -20,7 +21,7 @@ pub fn read_keys(path: &Path) -> Result<Keys, Diagnostic> {
 
 /// Whether this user may read a file with a secret; prints a message if not.
 pub fn is_readable(path: &Path) -> bool {
-    let hidden = std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    let hidden = open_at_once(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
     if hidden {
         remark(&format!("note: {} is not this user's to read, and was not looked at", path.display()));
     }

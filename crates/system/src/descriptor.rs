@@ -1,8 +1,12 @@
-//! File descriptors in the runtime.
+//! File descriptors: in the runtime, their limit, and those of files that may be pipes.
 
+use nix::libc::O_NONBLOCK;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
@@ -32,6 +36,15 @@ pub fn poll_readable<'a>(
     // The kernel reports a device that is gone by EPOLLERR alone, which counts as closed for writing and not as readable.
     let _closed = ready!(descriptor.poll_write_ready(context))?;
     Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+/// Opens a file for reading without waiting for a writer, if it is a FIFO (fifo(7)). Where nothing has come yet, reading it is
+/// [`io::ErrorKind::WouldBlock`].
+///
+/// # Errors
+/// As [`File::open`].
+pub fn open_at_once(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)
 }
 
 /// Raises the limit of descriptors to `wanted` or as far as possible. Returns the new limit. Each connection of a proxy

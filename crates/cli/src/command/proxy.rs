@@ -10,7 +10,7 @@ use crate::datagrams::answering;
 use crate::ending::block_on;
 use crate::live::{Live, asked_or_quit};
 use crate::secrets::{is_readable, read_key, secret};
-use crate::server_name::known_in_time;
+use crate::server_name::{known_again, known_in_time};
 use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
@@ -249,11 +249,12 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
 
 /// Keeps the tunnels leading to the server when its name gets another address.
 async fn follow_server(attached: &Attached, named: &Target, mut address: SocketAddr, tells: bool) -> Infallible {
-    let name = named.to_string();
-    // What leads to the system's resolver is not changed here.
-    let find = async || tokio::net::lookup_host(&name).await.map(Iterator::collect).unwrap_or_default();
+    let find = async || {
+        let uplinks: Vec<String> = attached.paths().into_iter().map(|path| path.name).collect();
+        known_again(named, &uplinks).await
+    };
     loop {
-        address = moved(address, find).await;
+        address = moved(address, &find).await;
         if tells {
             event(&format!("the server {named} is at {} now", address.ip()));
         }

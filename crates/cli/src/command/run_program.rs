@@ -3,13 +3,14 @@
 
 use super::proxy::target;
 use super::run_inside::{self, GO, READY};
+use super::server_move::moved;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
 use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::secrets::read_key;
-use crate::server_name::known;
+use crate::server_name::{known, known_again};
 use crate::serving::HELD;
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
@@ -150,8 +151,17 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
             Some((named, key, addresses)) => {
                 let address = answering(&addresses, options.datagram_port, &key, &options.uplinks).await;
                 let address = address.ok_or_else(|| Diagnostic::option("--server", "it has no address"))?;
-                let server = Server { named, key, address };
-                through(options, &server, &mut inside, &signals, listeners).await
+                let mut server = Server { named, key, address };
+                let serving = Serving::start(listeners, None);
+                loop {
+                    match through(options, &server, &mut inside, &signals, &serving).await? {
+                        Carried::Ended(status) => break Ok(status),
+                        Carried::Moved(address) => {
+                            event(&format!("the server {named} is at {} now", address.ip()));
+                            server.address = address;
+                        }
+                    }
+                }
             }
             None => straight(options, &mut inside, &signals, listeners).await,
         }
@@ -166,14 +176,22 @@ struct Server<'a> {
     address: SocketAddr,
 }
 
-/// Carries all traffic through the server.
+/// Why traffic is not carried any more.
+enum Carried {
+    /// The program has ended.
+    Ended(ExitStatus),
+    /// The server's name has another address.
+    Moved(SocketAddr),
+}
+
+/// Carries all traffic through the server, until the program ends or the server has moved.
 async fn through(
     options: &RunProgramOptions,
     server: &Server<'_>,
     inside: &mut Inside,
     signals: &Signals,
-    listeners: Listeners,
-) -> Result<ExitStatus, Diagnostic> {
+    serving: &Serving,
+) -> Result<Carried, Diagnostic> {
     let roles = Roles::new(&options.care, &options.backups);
     let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
     let open = stack.open_on(Reach::Server(*address), Some(key), &[Handle::current()]).await?;
@@ -186,7 +204,7 @@ async fn through(
     let capture = inside.capture(open.attached.stacks(), config)?;
     let source = Source::new("run", open.attached.stacks(), capture.observer().connections().clone());
     let source = source.with_paths(open.attached.observer()).with_datagrams(capture.observer(), way.clone());
-    let _serving = Serving::start(listeners, Some(source.with_roles(roles.clone())));
+    serving.set(source.with_roles(roles.clone()));
     // Most programs start with a DNS query, which would be retransmitted only after seconds.
     let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
     if !known {
@@ -199,15 +217,16 @@ async fn through(
         open.attached.set_uses(reserve, barred);
         way.set_uses(reserve, barred);
     });
-    let status = tokio::select! {
-        status = carry(capture, &mut inside.child, signals) => status,
+    let carried = tokio::select! {
+        status = carry(capture, &mut inside.child, signals) => status.map(Carried::Ended),
+        address = moved(*address, async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(address)),
         never = governing => match never {},
         never = watch(&open.attached, &question, tell) => match never {},
     };
     way.close();
     // The host's configuration was not changed: there is nothing to log.
     open.attached.detach().await.map_err(|error| diagnostic(&error))?;
-    status.map_err(|error| cannot("wait for the program", &error))
+    carried.map_err(|error| cannot("wait for the program", &error))
 }
 
 /// Carries all traffic directly to its targets.
@@ -328,6 +347,7 @@ struct Inside {
     channel: Channel,
     /// The TUN device of its traffic.
     device: Option<OwnedFd>,
+    begun: bool,
 }
 
 impl Inside {
@@ -340,7 +360,7 @@ impl Inside {
             Ok((command.spawn()?, channel))
         };
         let (child, channel) = begin().map_err(|error| cannot("start a process for the program", &error))?;
-        let mut inside = Self { child, channel, device: None };
+        let mut inside = Self { child, channel, device: None, begun: false };
         let (message, device) =
             inside.channel.receive().map_err(|error| cannot("hear of the program's process", &error))?;
         inside.device = device;
@@ -353,15 +373,18 @@ impl Inside {
         }
     }
 
-    /// Starts to capture the program's packets.
-    fn capture(&mut self, stacks: &[Stack], config: CaptureConfig) -> Result<Capture, Diagnostic> {
-        let device = self.device.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
-        let capture = device.and_then(|device| Capture::new(device, stacks, config));
+    /// Starts to capture the program's packets. The one before has ended.
+    fn capture(&self, stacks: &[Stack], config: CaptureConfig) -> Result<Capture, Diagnostic> {
+        let device = self.device.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+        let capture = device.and_then(OwnedFd::try_clone).and_then(|device| Capture::new(device, stacks, config));
         capture.map_err(|error| cannot("take the program's packets", &error))
     }
 
-    /// Permits the program to start.
-    fn begin(&self) -> Result<(), Diagnostic> {
+    /// Permits the program to start, if that has not been done.
+    fn begin(&mut self) -> Result<(), Diagnostic> {
+        if core::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
         self.channel.send(GO, None).map_err(|error| cannot("start the program", &error))
     }
 }

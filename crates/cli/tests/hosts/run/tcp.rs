@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("of_several_addresses_of_a_server_the_one_that_answers_is_used", several_addresses),
         trial("the_name_of_a_server_is_found_over_the_uplink_that_answers", name_over_the_other_uplink),
         trial("of_several_addresses_of_a_server_a_proxy_uses_the_one_that_answers_too", several_for_a_proxy),
+        trial("a_server_whose_name_gets_another_address_is_followed", moved_server),
         trial("a_server_is_reached_at_another_port_that_is_forwarded_to_it", forwarded_port),
         trial("measurements_and_streams_too_reach_a_port_that_is_forwarded", other_commands_forwarded),
         trial("a_proxy_that_runs_inside_reaches_the_server_through_it", proxy_inside),
@@ -167,6 +168,46 @@ print(urllib.request.urlopen('http://203.0.113.1:8000/3', timeout=20).read().hex
     let mut proxy = scene.on_host(|| Running::new(proxy.stderr(Stdio::piped())));
     assert!(proxy.line().starts_with("listening on 127.0.0.1:1080"));
     proxy.end_by("TERM");
+/// Runs a script with a server that is named in the file `KEY.hosts` only.
+fn with_named_server(scene: &Scene, script: &str) -> (String, Running) {
+    let (hosts, resolver) = (format!("{}.hosts", scene.key), format!("{}.none", scene.key));
+    // Nobody answers there, which is known at once.
+    std::fs::write(&resolver, "nameserver 127.0.0.1\n").expect("there is room");
+    let mount = "mount --bind \"$0\" /etc/hosts && mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", mount, &hosts, &resolver, env!("CARGO_BIN_EXE_anabranch")]);
+    command.args(["run", "--server", "vps.test:4433", "--key", &scene.key, "--", "python3", "-c", script]);
+    let running = scene.on_host(|| Running::new(command.stderr(Stdio::piped())));
+    (hosts, running)
+}
+
+fn moved_server(scene: &Scene) {
+    let script = "
+import time, urllib.request
+def get():
+    try:
+        return urllib.request.urlopen('http://203.0.113.1:8000/3', timeout=5).read().hex()
+    except OSError:
+        return None
+print(get(), flush=True)
+while get():
+    time.sleep(0.2)
+print('lost', flush=True)
+while not (found := get()):
+    time.sleep(0.2)
+print(found, flush=True)";
+    std::fs::write(format!("{}.hosts", scene.key), "10.1.0.1 vps.test\n").expect("there is room");
+    let (hosts, mut run) = with_named_server(scene, script);
+    assert_eq!(run.line(), "000102");
+    let rules = format!("{}.moved", scene.key);
+    let drop = "table ip moved { chain in { type filter hook input priority 0; ip daddr 10.1.0.1 udp dport 4433-4434 drop; }; }";
+    std::fs::write(&rules, drop).expect("there is room");
+    scene.in_world(|| command("nft", &format!("-f {rules}")));
+    std::fs::write(hosts, "10.2.0.1 vps.test\n").expect("there is room");
+    assert_eq!(run.line(), "lost");
+    run.hear("the server vps.test:4433 is at 10.2.0.1 now");
+    assert_eq!(run.line(), "000102");
+    assert!(run.end().0.success());
 }
 
 fn forwarded_port(scene: &Scene) {
