@@ -168,6 +168,8 @@ print(urllib.request.urlopen('http://203.0.113.1:8000/3', timeout=20).read().hex
     let mut proxy = scene.on_host(|| Running::new(proxy.stderr(Stdio::piped())));
     assert!(proxy.line().starts_with("listening on 127.0.0.1:1080"));
     proxy.end_by("TERM");
+}
+
 /// Runs a script with a server that is named in the file `KEY.hosts` only.
 fn with_named_server(scene: &Scene, script: &str) -> (String, Running) {
     let (hosts, resolver) = (format!("{}.hosts", scene.key), format!("{}.none", scene.key));
