@@ -61,6 +61,8 @@
 //! - where the peer says that it is missing there, before the sender could know it ([`Work::missing`]): for
 //!   the same price, and under the same condition.
 //!
+//! A backup duplicates nothing of a regular subflow until that is stale: it would be used while others work.
+//!
 //! **An unresponsive path**, without an acknowledgement for three smoothed RTTs with data outstanding, is stale: its outstanding data is
 //! reinjected, and it gets nothing new until it acknowledges something. If three smoothed RTTs of the quickest path are less, they count, but
 //! no less than half a second and four times its own variation, and the oldest segment must be late too.
@@ -259,7 +261,10 @@ impl Anabranch {
         subflows: &[SubflowView],
     ) -> Option<SubflowId> {
         let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender)?;
-        let others = preferred(subflows, Some(sender.id)).filter(|other| !other.stale);
+        // Of a backup the user expects nothing as long as a regular subflow is available (RFC 8684, section 3.3.8).
+        let regular_only = !sender.stale && !sender.backup;
+        let others =
+            preferred(subflows, Some(sender.id)).filter(|other| !other.stale && !(regular_only && other.backup));
         let able = others
             .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
             .filter(|other| other.ready);

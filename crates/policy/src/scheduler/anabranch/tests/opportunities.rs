@@ -68,6 +68,26 @@ fn overdue() -> Outstanding {
     }
 }
 
+// RFC 8684, section 3.3.8: "only if there are no regular subflows available".
+#[test]
+fn a_backup_duplicates_overdue_data_only_of_a_stale_subflow_or_of_another_backup() {
+    let answer = |change: &dyn Fn(&mut [SubflowView; 2])| {
+        let mut pile = Pile { outstanding: vec![overdue()], ..Pile::default() };
+        let view = ConnectionView { data_nxt: 100_000, ..connection(1_000) };
+        let mut paths = fast_and_slow(0, 0);
+        paths.iter_mut().for_each(|path| path.last_progress = at(1_000));
+        paths[0].backup = true;
+        change(&mut paths);
+        fresh(&view).next(&view, &mut pile, &paths)
+    };
+    assert_eq!(answer(&|_| {}), Answer::Wait);
+    for change in
+        [|paths: &mut [SubflowView; 2]| paths[1].stale = true, |paths: &mut [SubflowView; 2]| paths[1].backup = true]
+    {
+        assert_eq!(answer(&change), Answer::Copy(overdue(), SubflowId(0)));
+    }
+}
+
 #[test]
 fn overdue_data_is_duplicated_where_nothing_new_can_be_sent_and_it_may_be() {
     let answer = |duplicate: bool, unsent: Option<Chunk>, fast: u64| {
