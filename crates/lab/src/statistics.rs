@@ -76,9 +76,18 @@ fn student_t(freedom: usize) -> f64 {
 
 /// Mean of the paired differences `a - b`, relative to the mean of `b`. Pairs share a seed, so that common variation
 /// cancels. None without pairs or if the mean of `b` is zero.
+///
+/// The interval is that of a ratio r of two means by the delta method, t s / (√n mean(b)) with s the deviation of a - r b
+/// (Cochran, Sampling Techniques, 1977, equation 6.13): the mean of `b` is an estimate, too. It is approximate where that
+/// mean is known badly; whether `a` and `b` differ at all is told by [`difference`].
 pub fn relative_change(a: &[f64], b: &[f64]) -> Option<Estimate> {
-    let base = Estimate::of(b)?.mean;
-    if base == 0.0 { None } else { Some(difference(a, b)?.scaled(1.0 / base)) }
+    let (difference, base) = (difference(a, b)?, Estimate::of(b)?.mean);
+    if base == 0.0 {
+        return None;
+    }
+    let mean = difference.mean / base;
+    let rest: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - (1.0 + mean) * b).collect();
+    Some(Estimate { mean, half_width: Estimate::of(&rest)?.half_width / base.abs(), count: difference.count })
 }
 
 /// Mean of the paired differences `a - b`. None without pairs.
@@ -189,11 +198,22 @@ mod tests {
     fn pairing_removes_what_both_have_in_common() {
         // Seeds vary widely, but a is always 10 above b, whose mean is 100.
         let (b, a) = ([50.0, 100.0, 150.0], [60.0, 110.0, 160.0]);
-        let change = relative_change(&a, &b).unwrap();
-        assert!((change.mean - 0.1).abs() < 1e-12 && change.half_width < 1e-12);
         let more = difference(&a, &b).unwrap();
         assert_eq!((more.mean, more.half_width), (10.0, 0.0));
         assert_eq!(difference(&a, &b[..2]), None);
+    }
+
+    // By hand: r = 1.1, the residuals 60 - 55, 110 - 110 and 160 - 165, s = 5, and 4.3027 * 5 / (√3 * 100) = 0.12421.
+    #[test]
+    fn the_interval_of_a_ratio_counts_that_both_means_are_estimates() {
+        let b = [50.0, 100.0, 150.0];
+        let change = relative_change(&[60.0, 110.0, 160.0], &b).unwrap();
+        assert!((change.mean - 0.1).abs() < 1e-12 && (change.half_width - 0.124_21).abs() < 1e-5, "{change:?}");
+        // Where each value changes by the same share, that is known well however much the values differ.
+        for share in [0.0, 0.5, 3.0] {
+            let change = relative_change(&b.map(|b| b * share), &b).unwrap();
+            assert!((change.mean - (share - 1.0)).abs() < 1e-12 && change.half_width < 1e-12, "{change:?}");
+        }
     }
 
     #[test]

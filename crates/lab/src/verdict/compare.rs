@@ -21,6 +21,12 @@ pub fn difference(metric: &str, runs: &PolicyRuns, other: &PolicyRuns) -> Option
     statistics::difference(&a, &b)
 }
 
+/// Whether `metric` differs between `runs` and `other`, with 95 % confidence; false for a single pair.
+pub fn differs(metric: &str, runs: &PolicyRuns, other: &PolicyRuns) -> bool {
+    difference(metric, runs, other)
+        .is_some_and(|difference| difference.half_width.is_finite() && !difference.holds(0.0))
+}
+
 /// Results of a scenario's `[differences]`: metric, other policy, and difference.
 pub fn differences(outcome: &Outcome) -> Vec<(String, String, Estimate)> {
     let Some(wanted) = &outcome.scenario.results.differences else { return Vec::new() };

@@ -64,37 +64,46 @@ fn cell(outcome: &Outcome, claim: &Claim, baseline: Option<&str>, unit: &str, su
     let (on, kept) = (baseline.map_or_else(String::new, |on| format!(" on {on}")), baseline.map(str::to_owned));
     let runs = outcome.run_of(&claim.policy, baseline);
     let other = claim.statement.other().map(|other| outcome.run_of(other, baseline));
-    let Some((estimate, measured, expected)) = runs.and_then(|runs| measure(claim, runs, other.flatten(), unit)) else {
+    let Some(Measured { estimate, decided, text: measured, expected }) =
+        runs.and_then(|runs| measure(claim, runs, other.flatten(), unit))
+    else {
         let sentence = format!("{subject}{on} could not be measured");
         let (agreement, measured) = (Agreement::NotMeasured, "–".to_owned());
         return Cell { baseline: kept, agreement, measured, estimate: None, sentence };
     };
-    let agreement = agreement(&estimate, expected);
+    let agreement = agreement(&estimate, decided, expected);
     let relation = relation(agreement, &estimate, expected, published);
     let sentence = format!("{subject}{on}: measured {measured}, {relation}");
     Cell { baseline: kept, agreement, measured, estimate: Some(estimate), sentence }
 }
 
-/// Measured value of a claim, its text, and the published side.
-fn measure(
-    claim: &Claim,
-    runs: &PolicyRuns,
-    other: Option<&PolicyRuns>,
-    unit: &str,
-) -> Option<(Estimate, String, Published)> {
+/// Measured value of a claim, and what it is compared with.
+struct Measured {
+    estimate: Estimate,
+    /// Whether the runs decide that there is a difference: by the interval of the difference, since that of a ratio is
+    /// approximate.
+    decided: bool,
+    text: String,
+    expected: Published,
+}
+
+fn measure(claim: &Claim, runs: &PolicyRuns, other: Option<&PolicyRuns>, unit: &str) -> Option<Measured> {
     let (metric, tolerance) = (claim.metric.as_str(), claim.tolerance.0);
     match &claim.statement {
         Statement::Value(value) => {
             let estimate = runs.estimate(metric)?;
-            Some((estimate, with_interval(&estimate, unit), Published::Value { value: *value, tolerance }))
+            let (text, expected) = (with_interval(&estimate, unit), Published::Value { value: *value, tolerance });
+            Some(Measured { estimate, decided: true, text, expected })
         }
         Statement::Change { change, .. } => {
             let estimate = compare::change(metric, runs, other?)?;
-            Some((estimate, percent(&estimate), Published::Effect { size: change.0, tolerance }))
+            let (text, expected) = (percent(&estimate), Published::Effect { size: change.0, tolerance });
+            Some(Measured { estimate, decided: compare::differs(metric, runs, other?), text, expected })
         }
         Statement::Difference { more, .. } => {
             let estimate = compare::difference(metric, runs, other?)?;
-            Some((estimate, signed(&estimate, unit), Published::Effect { size: *more, tolerance }))
+            let (text, expected) = (signed(&estimate, unit), Published::Effect { size: *more, tolerance });
+            Some(Measured { estimate, decided: !estimate.holds(0.0), text, expected })
         }
         Statement::Below(order) => ordered(metric, runs, other?, unit, order, -1.0),
         Statement::Above(order) => ordered(metric, runs, other?, unit, order, 1.0),
@@ -108,22 +117,24 @@ fn ordered(
     unit: &str,
     order: &Order,
     sign: f64,
-) -> Option<(Estimate, String, Published)> {
-    let published = Published::Sign { sign, least: order.least.map_or(0.0, |least| least.0) };
-    if let Some(share) = compare::change(metric, runs, other) {
-        return Some((share, percent(&share), published));
+) -> Option<Measured> {
+    let decided = compare::differs(metric, runs, other);
+    if let Some(estimate) = compare::change(metric, runs, other) {
+        let expected = Published::Sign { sign, least: order.least.map_or(0.0, |least| least.0) };
+        return Some(Measured { estimate, decided, text: percent(&estimate), expected });
     }
     // If the reference is zero, there are no shares, but a direction.
-    let whole = compare::difference(metric, runs, other)?;
-    Some((whole, signed(&whole, unit), Published::Sign { sign, least: 0.0 }))
+    let estimate = compare::difference(metric, runs, other)?;
+    let (text, expected) = (signed(&estimate, unit), Published::Sign { sign, least: 0.0 });
+    Some(Measured { estimate, decided, text, expected })
 }
 
-fn agreement(estimate: &Estimate, published: Published) -> Agreement {
+fn agreement(estimate: &Estimate, decided: bool, published: Published) -> Agreement {
     match published {
         Published::Value { value, tolerance } => agreement_of_value(estimate, value, tolerance),
         _ if !estimate.half_width.is_finite() => Agreement::Undecided,
-        Published::Effect { size, tolerance } => agreement_of_effect(estimate, size, tolerance),
-        Published::Sign { sign, least } => agreement_of_sign(estimate, sign, least),
+        Published::Effect { size, tolerance } => agreement_of_effect(estimate, decided, size, tolerance),
+        Published::Sign { sign, least } => agreement_of_sign(estimate, decided, sign, least),
     }
 }
 
@@ -138,11 +149,10 @@ fn agreement_of_value(estimate: &Estimate, value: f64, tolerance: f64) -> Agreem
     }
 }
 
-fn agreement_of_effect(estimate: &Estimate, size: f64, tolerance: f64) -> Agreement {
+fn agreement_of_effect(estimate: &Estimate, decided: bool, size: f64, tolerance: f64) -> Agreement {
     if no_effect(estimate) {
         return Agreement::Not;
     }
-    let decided = !estimate.holds(0.0);
     // The far end of the interval in the published direction, as a share of the published effect.
     let most = (estimate.low() / size).max(estimate.high() / size);
     let met = estimate.holds(size) || (estimate.mean / size - 1.0).abs() <= tolerance;
@@ -156,11 +166,11 @@ fn agreement_of_effect(estimate: &Estimate, size: f64, tolerance: f64) -> Agreem
     }
 }
 
-fn agreement_of_sign(estimate: &Estimate, sign: f64, least: f64) -> Agreement {
+fn agreement_of_sign(estimate: &Estimate, decided: bool, sign: f64, least: f64) -> Agreement {
     if no_effect(estimate) {
         return Agreement::Not;
     }
-    match (!estimate.holds(0.0), estimate.mean * sign > 0.0) {
+    match (decided, estimate.mean * sign > 0.0) {
         (true, true) if estimate.mean * sign >= least => Agreement::Reproduced,
         (true, true) => Agreement::InPart,
         (true, false) => Agreement::Not,
@@ -196,15 +206,17 @@ mod tests {
     use super::*;
 
     fn of_effect(mean: f64, half_width: f64, size: f64) -> Agreement {
-        agreement(&Estimate { mean, half_width, count: 20 }, Published::Effect { size, tolerance: 0.25 })
+        let estimate = Estimate { mean, half_width, count: 20 };
+        agreement(&estimate, !estimate.holds(0.0), Published::Effect { size, tolerance: 0.25 })
     }
 
     fn of_sign(mean: f64, half_width: f64, sign: f64, least: f64) -> Agreement {
-        agreement(&Estimate { mean, half_width, count: 20 }, Published::Sign { sign, least })
+        let estimate = Estimate { mean, half_width, count: 20 };
+        agreement(&estimate, !estimate.holds(0.0), Published::Sign { sign, least })
     }
 
     fn of_value(mean: f64, half_width: f64, value: f64) -> Agreement {
-        agreement(&Estimate { mean, half_width, count: 20 }, Published::Value { value, tolerance: 0.25 })
+        agreement(&Estimate { mean, half_width, count: 20 }, true, Published::Value { value, tolerance: 0.25 })
     }
 
     #[test]
