@@ -23,7 +23,7 @@ const PIECES: u64 = 10;
 /// Results of a run without the transfer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reference {
-    /// Bytes available to the transfer in each sampling interval; empty if undefined.
+    /// Bytes available to the transfer in each sampling interval, of which the last may be shorter; empty if undefined.
     available: Vec<f64>,
     /// Bytes of cross traffic delivered per path.
     background: Vec<(usize, u64)>,
@@ -33,7 +33,7 @@ pub struct Reference {
 /// as zero.
 pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
     let all: Vec<usize> = (0..scenario.paths.len()).collect();
-    let count = (scenario.duration.as_nanos() / scenario.sample.as_nanos().max(1)) as usize;
+    let count = scenario.duration.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;
     let nothing: Vec<Vec<f64>> = scenario.paths.iter().map(|path| vec![0.0; path.links.len()]).collect();
     let mut carried = vec![nothing; count];
     let mut background = Vec::new();
@@ -53,7 +53,6 @@ pub fn reference(scenario: &Scenario, seed: u64) -> Reference {
             *row = now.iter().zip(&before).map(since).collect();
             before = now;
         }
-        world.run_until(Instant::ZERO + scenario.duration);
         let results = world.results();
         background = self::background(scenario, &all, &results);
         filled = generators::is_greedy(scenario) && overflows(scenario, &results);
@@ -95,8 +94,9 @@ pub fn same_reference(one: &Scenario, other: &Scenario) -> bool {
         && (one.duration, one.sample) == (other.duration, other.sample)
 }
 
+/// The start of a sampling interval; the run ends with the last one.
 fn interval_start(scenario: &Scenario, at: usize) -> Instant {
-    Instant::ZERO + scenario.sample * at as u64
+    Instant::ZERO + (scenario.sample * at as u64).min(scenario.duration)
 }
 
 /// Bytes of cross traffic delivered per path: TCP payload and whole UDP packets.
@@ -191,15 +191,23 @@ impl<'a> Parts<'a> {
 }
 
 impl Reference {
+    /// Bytes available between two times, in seconds. Those of an interval are spread evenly over it.
+    fn available_in(&self, scenario: &Scenario, (from, to): (f64, f64)) -> f64 {
+        let start = |at: usize| interval_start(scenario, at).since(Instant::ZERO).as_secs_f64();
+        let part = |(at, bytes): (usize, &f64)| {
+            let (begin, end) = (start(at), start(at + 1));
+            bytes * (end.min(to) - begin.max(from)).max(0.0) / (end - begin)
+        };
+        self.available.iter().enumerate().map(part).sum()
+    }
+
     /// Adds the transfer's share of the available capacity and the cross traffic's loss to a record.
     pub fn add_to(&self, scenario: &Scenario, record: &mut Record) {
-        let interval = scenario.sample.as_secs_f64();
-        let (skip, end) = match record.metric("completion") {
-            Some(completion) => (0, (completion / interval).ceil() as usize),
-            None => ((scenario.warm_up.as_secs_f64() / interval).round() as usize, self.available.len()),
+        let span = match record.metric("completion") {
+            Some(completion) => (0.0, completion),
+            None => (scenario.warm_up.as_secs_f64(), scenario.duration.as_secs_f64()),
         };
-        let free: Vec<f64> = self.available.iter().take(end).skip(skip).copied().collect();
-        let available = free.iter().sum::<f64>() * 8e-6 / (free.len() as f64 * interval);
+        let available = self.available_in(scenario, span) * 8e-6 / (span.1 - span.0);
         if available.is_finite() && available > 0.0 {
             record.metrics.push(("available_capacity".to_owned(), available));
             let share = record.metric("throughput").map(|throughput| 100.0 * throughput / available);
@@ -240,6 +248,31 @@ mod tests {
         // 15 of 20 s at 10 Mbit/s, 2 % lost: 10 * 0.75 * 0.98 = 7.35.
         let text = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", loss = \"2 %\", down = [\"5..10 s\"] }]";
         assert!((available(text) - 7.35).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_capacity_does_not_depend_on_how_often_is_sampled() {
+        // 10 Mbit/s for 18 of 20 s, the last 2 of which are in no whole interval of 3 or 7 s.
+        let record = |sample: &str, warm_up: &str, metrics: &[(&str, f64)]| {
+            let link = "[[paths]]\nlinks = [{ rate = \"10 Mbit/s\", down = [\"18..20 s\"] }]";
+            let head = format!("name = \"s\"\nduration = \"20 s\"\nsample = \"{sample}\"\nwarm_up = \"{warm_up}\"");
+            let text = format!("{head}\nconnection.receive_buffer = \"1 MB\"\n{link}");
+            let scenario = Document::embedded("s.toml", &text, &[]).scenario().expect("it is a scenario");
+            let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            let mut record = Record { metrics, ..Record::default() };
+            reference(&scenario, 1).add_to(&scenario, &mut record);
+            record.metric("available_capacity").expect("there is some")
+        };
+        for sample in ["500 ms", "1 s", "2 s"] {
+            assert!((record(sample, "0 s", &[]) - 9.0).abs() < 1e-9, "{sample}");
+            // 8 of 10 s.
+            assert!((record(sample, "10 s", &[]) - 8.0).abs() < 1e-9, "{sample}");
+            assert!((record(sample, "0 s", &[("completion", 9.3)]) - 10.0).abs() < 1e-9, "{sample}");
+        }
+        for sample in ["3 s", "6 s"] {
+            // The tenths of an interval are counted by their middles.
+            assert!((record(sample, "0 s", &[]) - 9.0).abs() < 0.15, "{sample}: {}", record(sample, "0 s", &[]));
+        }
     }
 
     #[test]

@@ -163,9 +163,12 @@ fn path_curves(
             for (row, time) in subflow.time.iter().enumerate() {
                 let at = (time / interval).round() as usize;
                 let Some(at) = at.checked_sub(1).filter(|at| *at < length) else { continue };
-                cwnd[at] = subflow.cwnd[row] as f64 / segment;
-                rtt[at] = subflow.smoothed_rtt[row] * 1e3;
-                in_flight[at] = in_flight[at].max(0.0) + subflow.in_flight[row] as f64 / 1e3;
+                // Until the first measured round trip the subflow does not exist for the peer.
+                if subflow.smoothed_rtt[row] > 0.0 {
+                    cwnd[at] = subflow.cwnd[row] as f64 / segment;
+                    rtt[at] = subflow.smoothed_rtt[row] * 1e3;
+                    in_flight[at] = in_flight[at].max(0.0) + subflow.in_flight[row] as f64 / 1e3;
+                }
                 sent[at] = sent[at].max(0.0) + subflow.sent_bytes[row] as f64 * 8e-6 / interval;
             }
         }
@@ -301,6 +304,7 @@ fn throughput(window: &Window<'_>, flow: &FlowResult) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::turn;
+    use crate::metric::Series;
     use crate::scenario::Document;
     use crate::simulation::{self, Extras};
     use anabranch_policy::combination::Choice;
@@ -373,6 +377,32 @@ mod tests {
         for more in ["", "warm_up = \"3 s\"", "transfer = { kind = \"finite\", size = \"1 MB\" }"] {
             let stall = metrics(&format!("duration = \"10 s\"\n{more}"), "down = [\"0 s..\"],")("longest_stall");
             assert_eq!(stall, 10.0, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_an_established_subflow_has_no_window_and_no_round_trip() {
+        let text = r#"
+            name = "s"
+            duration = "40 s"
+            connection = { receive_buffer = "1 MB", max_timeouts = 3 }
+            [[paths]]
+            links = [{ rate = "10 Mbit/s", delay = "10 ms", queue = "50 packets" }]
+            [[paths]]
+            name = "b"
+            links = [{ rate = "10 Mbit/s", delay = "20 ms", queue = "50 packets", down = ["10..30 s"] }]
+        "#;
+        let scenario = Document::embedded("s.toml", text, &[]).scenario().expect("a scenario");
+        let record =
+            simulation::run(&scenario, &Contender::plain(), &[0, 1], 1, &Extras { curves: true, ..Extras::default() });
+        let record = record.expect("a run");
+        for series in [Series::Rtt, Series::Cwnd] {
+            let curve =
+                record.curves.iter().find(|curve| curve.series == series && curve.path == Some(1)).expect("one");
+            assert!(curve.values.iter().all(|value| *value != 0.0), "{series:?}: {:?}", curve.values);
+            // It tries to join again, in vain.
+            assert!(curve.values.iter().filter(|value| value.is_nan()).count() > 20, "{series:?}: {:?}", curve.values);
+            assert!(curve.values.last().is_some_and(|value| *value > 0.0), "{series:?}: {:?}", curve.values);
         }
     }
 
