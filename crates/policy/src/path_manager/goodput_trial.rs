@@ -17,7 +17,7 @@
 //! - **Trial**: a blocked connection with several active paths whose G does not grow suspends one, the one with the
 //!   longest smoothed RTT first, then the others in turn, if the rates of the rest (window over RTT), doubled, reach G.
 //!   Each path is ten round trips old, or four and its congestion window and the peer's window have not grown for 1.5.
-//!   When what the path holds has arrived (3 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
+//!   When what the path holds has arrived (10 s at most), G is measured for 1 s, or eight round trips of the others if that is longer (3 s at
 //!   most), and once more if it grows. The path stays suspended if G >= (1 + `gain`) G_before. A trial ends early when G
 //!   falls below 0.85 G_before and does not grow.
 //! - **Return**: a suspended path returns for such a trial after two pauses, if its rate, doubled, reaches `gain` G, or
@@ -58,6 +58,9 @@ const MEASURED_AT_MOST: Duration = Duration::from_secs(3);
 /// Least and longest time until a trial measures.
 const SETTLED: Duration = Duration::from_millis(200);
 const SETTLED_AT_MOST: Duration = Duration::from_secs(3);
+/// For so long it is waited for what a suspended path holds: a slow one has a queue of seconds, behind which the others stand
+/// still.
+const DRAINED_AT_MOST: Duration = Duration::from_secs(10);
 /// What grows by this factor from one half of a time to the other is not measured yet.
 const GROWS: f64 = 1.15;
 /// A trial ends early below this share of the goodput before it.
@@ -484,7 +487,7 @@ impl Look<'_> {
         if trial.from.is_none() && now >= trial.earliest {
             let holds = self.subflows.iter().any(|view| view.id == trial.subflow && !is_idle(view))
                 || self.receives() && self.memory.receiving.may_arrive_on(trial.subflow, now);
-            if trial.returns || !holds || now >= trial.earliest + SETTLED_AT_MOST {
+            if trial.returns || !holds || now >= trial.earliest + DRAINED_AT_MOST {
                 trial.from = Some(now);
                 self.memory.trial = Some(*trial);
             }

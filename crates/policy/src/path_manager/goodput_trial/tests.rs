@@ -279,7 +279,7 @@ fn a_trial_without_a_gain_is_measured_for_longer_if_the_goodput_grows() {
 }
 
 #[test]
-fn a_trial_measures_when_nothing_is_left_on_the_suspended_path_or_after_three_seconds() {
+fn a_trial_measures_when_nothing_is_left_on_the_suspended_path_or_after_ten_seconds() {
     let measures_from = |emptied_after: f64| {
         let mut steered = Steered::new([1.0e6, 2.0e6, 0.2e6]);
         steered.go(2.0);
@@ -297,6 +297,9 @@ fn a_trial_measures_when_nothing_is_left_on_the_suspended_path_or_after_three_se
     assert_eq!(measures_from(0.1), (None, Some(at(2_300))));
     assert_eq!(measures_from(1.0), (None, Some(at(3_200))));
     assert_eq!(measures_from(3.1), (None, Some(at(5_300))));
+    assert_eq!(measures_from(9.0), (None, Some(at(11_200))));
+    // Not for ever.
+    assert_eq!(measures_from(10.4), (Some(at(12_300)), Some(at(12_300))));
 }
 
 #[test]
