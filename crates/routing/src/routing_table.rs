@@ -71,9 +71,9 @@ impl RoutingTable {
     }
 }
 
-/// Adds a route to a prefix.
-pub(crate) fn add(prefixes: &mut BTreeMap<Prefix, Route>, prefix: Prefix, route: Route) {
-    match prefixes.entry(prefix) {
+/// Adds a route to a prefix or a router.
+pub(crate) fn add<K: Ord>(routes: &mut BTreeMap<K, Route>, to: K, route: Route) {
+    match routes.entry(to) {
         Entry::Vacant(entry) => {
             entry.insert(route);
         }

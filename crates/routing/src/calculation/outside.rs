@@ -3,7 +3,7 @@
 //!
 //! A route within the area is preferred to one to another area, and that to an external one: by a metric of type 1, to
 //! which the way to the border router adds, before one of type 2, to which it does not. Of border routers with the same
-//! external metric the nearest counts.
+//! external metric the nearest counts. The border router may be in another area, where an inter-area-router-LSA leads to it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -40,27 +40,46 @@ impl Outside<'_> {
         }
     }
 
-    /// The LSAs of a type that other, reachable routers originated which have the flag, with the routes to them.
-    fn advertised<'a>(
+    /// The LSAs of a type that other routers originated, and these.
+    fn of_others(&self, kind: LsaType) -> impl Iterator<Item = (&LsaBody, RouterId)> {
+        let alive = self.database.of_type(kind).filter(|entry| !entry.is_aged_out(self.now));
+        let all = alive.map(|entry| (entry.lsa.body(), entry.lsa.key().advertising));
+        all.filter(|(_, router)| *router != self.config.router_id)
+    }
+
+    /// Those of border routers of the area that are reachable, with the routes to them.
+    fn summaries<'a>(
         &'a self,
         kind: LsaType,
         table: &'a RoutingTable,
-        has_flag: fn(RouterFlags) -> bool,
     ) -> impl Iterator<Item = (&'a LsaBody, &'a Route)> {
-        let alive = self.database.of_type(kind).filter(|entry| !entry.is_aged_out(self.now));
-        let others = alive.filter(|entry| entry.lsa.key().advertising != self.config.router_id);
-        others.filter_map(move |entry| {
-            let router = entry.lsa.key().advertising;
-            let route = table.routers.get(&router)?;
-            self.is_border(router, has_flag).then_some((entry.lsa.body(), route))
-        })
+        let is_border = |flags: RouterFlags| flags.area_border;
+        self.of_others(kind).filter_map(move |(body, router)| Some((body, self.border(router, table, is_border)?)))
     }
 
-    fn is_border(&self, router: RouterId, has_flag: fn(RouterFlags) -> bool) -> bool {
-        self.database.of_router(LsaType::ROUTER, router).any(|entry| match entry.lsa.body() {
-            LsaBody::Router(lsa) => has_flag(lsa.flags),
-            _ => false,
-        })
+    /// The route to a router of the area which has the flag.
+    fn border<'a>(
+        &self,
+        router: RouterId,
+        table: &'a RoutingTable,
+        has_flag: fn(RouterFlags) -> bool,
+    ) -> Option<&'a Route> {
+        let mut lsas = self.database.of_router(LsaType::ROUTER, router);
+        let has_it = lsas.any(|entry| matches!(entry.lsa.body(), LsaBody::Router(lsa) if has_flag(lsa.flags)));
+        table.routers.get(&router).filter(|_| has_it)
+    }
+
+    /// The routes to border routers of the routing domain in other areas (RFC 2328, 16.2).
+    fn boundary_elsewhere(&self, table: &RoutingTable) -> BTreeMap<RouterId, Route> {
+        let mut found = BTreeMap::new();
+        for (body, route) in self.summaries(LsaType::INTER_AREA_ROUTER, table) {
+            let LsaBody::InterAreaRouter(lsa) = body else { continue };
+            if lsa.metric < INFINITY && lsa.destination != self.config.router_id {
+                let cost = route.cost.saturating_add(lsa.metric);
+                add(&mut found, lsa.destination, Route { cost, ..route.clone() });
+            }
+        }
+        found
     }
 
     /// Whether a prefix of this family may be used.
@@ -71,7 +90,7 @@ impl Outside<'_> {
 
     fn inter_area(&self, table: &RoutingTable) -> BTreeMap<Prefix, Route> {
         let mut found = BTreeMap::new();
-        for (body, route) in self.advertised(LsaType::INTER_AREA_PREFIX, table, |flags| flags.area_border) {
+        for (body, route) in self.summaries(LsaType::INTER_AREA_PREFIX, table) {
             let LsaBody::InterAreaPrefix(lsa) = body else { continue };
             if self.fits(lsa.prefix, lsa.options, lsa.metric) {
                 let cost = route.cost.saturating_add(lsa.metric);
@@ -83,8 +102,12 @@ impl Outside<'_> {
 
     fn external(&self, table: &RoutingTable) -> BTreeMap<Prefix, Route> {
         let mut best: BTreeMap<Prefix, (Rank, BTreeMap<Prefix, Route>)> = BTreeMap::new();
-        for (body, border) in self.advertised(LsaType::AS_EXTERNAL, table, |flags| flags.as_boundary) {
+        let elsewhere = self.boundary_elsewhere(table);
+        for (body, router) in self.of_others(LsaType::AS_EXTERNAL) {
             let LsaBody::AsExternal(lsa) = body else { continue };
+            // A path within the area counts before one between areas (RFC 2328, 11).
+            let inside = self.border(router, table, |flags| flags.as_boundary);
+            let Some(border) = inside.or_else(|| elsewhere.get(&router)) else { continue };
             // A router with a way out of its own needs no other's.
             let has_own = self.config.default_route.is_some() && lsa.prefix.length() == 0;
             if has_own || !self.fits(lsa.prefix, lsa.options, lsa.metric) {

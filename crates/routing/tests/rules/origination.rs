@@ -4,8 +4,8 @@ use anabranch_policy::Duration;
 use anabranch_routing::config::{ExternalMetric, Manet};
 use anabranch_routing::{InterfaceChange, InterfaceKind, NextHop};
 use anabranch_wire::ospf::lsa::{
-    AsExternalLsa, InterAreaPrefixLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa, LsaSequence, MAX_AGE,
-    MetricType, NetworkLsa, RouterFlags, RouterLink, RouterLsa,
+    AsExternalLsa, InterAreaPrefixLsa, InterAreaRouterLsa, IntraAreaPrefix, IntraAreaPrefixLsa, LinkKind, LinkLsa,
+    LsaSequence, MAX_AGE, MetricType, NetworkLsa, RouterFlags, RouterLink, RouterLsa,
 };
 use anabranch_wire::ospf::{
     AgedLsa, Body, InstanceId, InterfaceId, LinkStateId, Lsa, LsaBody, LsaKey, LsaType, Options, Prefix, PrefixOptions,
@@ -425,6 +425,36 @@ fn rfc2328_11_another_area_counts_before_what_is_external() {
     ]);
     let route = bench.router.routes().prefixes.get(&prefix).cloned().expect("a route");
     assert_eq!((route.cost, route.destination), (71, RouterId(9)));
+}
+
+#[test]
+fn rfc2328_16_2_the_border_router_of_an_external_route_may_be_in_another_area() {
+    let prefix = Prefix::v6("2001:db8:79::".parse().unwrap(), 48).unwrap();
+    let way = |ways: &[(u32, u32, u32)], kind: MetricType| {
+        let to = |&(border, destination, metric): &(u32, u32, u32)| {
+            let lsa = InterAreaRouterLsa { options: OPTIONS, metric, destination: RouterId(destination) };
+            (LsaType::INTER_AREA_ROUTER, border, LsaBody::InterAreaRouter(lsa))
+        };
+        let mut bench = with_borders(&ways.iter().map(to).collect::<Vec<_>>());
+        // Router 3 is beyond 8 and 9. Its LSA is flooded everywhere.
+        let key = LsaKey { kind: LsaType::AS_EXTERNAL, advertising: RouterId(3), id: LinkStateId(1) };
+        let lsa = Lsa::new(key, LsaSequence::INITIAL, external(prefix, kind, 20)).unwrap();
+        bench.update(8, true, &[AgedLsa { age: 1, lsa }]);
+        bench.pass_with(2, &[(8, hears(&[5])), (9, hears(&[5]))]);
+        let route = bench.router.routes().prefixes.get(&prefix).cloned();
+        route.map(|route| (route.cost, route.next_hops.iter().map(|hop| hop.router.0).collect::<Vec<_>>()))
+    };
+    assert_eq!(way(&[], MetricType::Two), None);
+    assert_eq!(way(&[(8, 3, 10)], MetricType::Two), Some((20, vec![8])));
+    // One link, the way between the areas, and the metric.
+    assert_eq!(way(&[(8, 3, 10)], MetricType::One), Some((31, vec![8])));
+    // The nearer border, and both if they are as near.
+    assert_eq!(way(&[(8, 3, 10), (9, 3, 4)], MetricType::Two), Some((20, vec![9])));
+    assert_eq!(way(&[(8, 3, 10), (9, 3, 10)], MetricType::One), Some((31, vec![8, 9])));
+    // To another router, to this one, and LSInfinity.
+    for nowhere in [(8, 4, 10), (8, 5, 10), (8, 3, 0xff_ffff)] {
+        assert_eq!(way(&[nowhere], MetricType::Two), None);
+    }
 }
 
 #[test]
