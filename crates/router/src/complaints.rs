@@ -46,6 +46,7 @@ const fn sentence(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Malformed => "is no OSPFv3 packet",
         Refusal::Checksum => "has a wrong checksum",
+        Refusal::NoKey => "is authenticated, and this router has no key: start it with --key",
         Refusal::NotAuthentic => "is not authentic: another key, another key number, or none",
         Refusal::Replayed => "has been received before",
         Refusal::Signalling => "has damaged link-local signalling, which is left out",

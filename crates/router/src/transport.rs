@@ -16,6 +16,8 @@ pub enum Refusal {
     Malformed,
     /// Its checksum is wrong.
     Checksum,
+    /// It is authenticated, and this router has no key.
+    NoKey,
     /// Authentication failed.
     NotAuthentic,
     /// A replay.
@@ -32,6 +34,7 @@ impl Refusal {
         match self {
             Self::Malformed => "malformed",
             Self::Checksum => "checksum",
+            Self::NoKey => "no_key",
             Self::NotAuthentic => "not_authentic",
             Self::Replayed => "replayed",
             Self::Signalling => "signalling",
@@ -92,6 +95,8 @@ impl Transport {
         };
         let decoded = Packet::decode(received.bytes, integrity, self.compatibility);
         decoded.map_err(|error| match error {
+            // An authenticated packet has no checksum (RFC 7166, section 4.2).
+            ParseError::BadChecksum if Trailer::read(received.bytes).is_ok() => Refusal::NoKey,
             ParseError::BadChecksum => Refusal::Checksum,
             _ => Refusal::Malformed,
         })
@@ -153,6 +158,7 @@ mod tests {
         let mut open = Transport::new(Compatibility::default(), None, 7);
         let bare = open.encode(US, to, &hello()).expect("it fits").to_vec();
         assert_eq!(receiver.decode(&received(&bare)).map(|_| ()), Err(Refusal::NotAuthentic));
+        assert_eq!(open.decode(&received(&other)).map(|_| ()), Err(Refusal::NoKey));
         let damaged: Vec<u8> =
             bare.iter().enumerate().map(|(at, byte)| if at == 20 { byte ^ 1 } else { *byte }).collect();
         assert_eq!(open.decode(&received(&damaged)).map(|_| ()), Err(Refusal::Checksum));
