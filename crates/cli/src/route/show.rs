@@ -17,6 +17,7 @@ const NEIGHBORS: Columns = &[
     ("dependent", "dependent"),
     ("routable", "routable"),
     ("heard", "heard_seconds_ago"),
+    ("bfd", "bfd"),
     ("address", "address"),
 ];
 
@@ -52,17 +53,36 @@ pub fn text(question: Question, answer: &Value) -> String {
     }
 }
 
-/// The router, its interfaces, its packets by type, and what it dropped by reason; each as a table.
+/// The router, its interfaces, its packets by type, what its protocol did, and what it dropped by reason; each as a table.
 fn status(answer: &Value) -> String {
-    let parts = [single(answer), interfaces(answer), packets(answer), dropped(answer)];
+    let parts = [single(answer), interfaces(answer), packets(answer), protocol(answer), dropped(answer)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The values of the router as a whole.
 fn single(answer: &Value) -> String {
-    let values = answer.as_object().into_iter().flatten().filter(|(_, value)| !value.is_array() && !value.is_object());
-    let rows: Vec<Vec<String>> = values.map(|(key, value)| vec![key.replace('_', " "), cell(value)]).collect();
-    table::render(&["router", ""], &rows)
+    let values = answer.as_object().into_iter().flatten().filter(|(key, _)| *key != "bfd");
+    let bfd =
+        answer["bfd"].as_object().into_iter().flatten().map(|(key, value)| (format!("bfd {}", words(key)), value));
+    let values = values.map(|(key, value)| (words(key), value)).chain(bfd);
+    let plain = values.filter(|(_, value)| !value.is_array() && !value.is_object());
+    table::render(&["router", ""], &plain.map(|(key, value)| vec![key, cell(value)]).collect::<Vec<_>>())
+}
+
+/// The words of a key.
+fn words(key: &str) -> String {
+    key.replace('_', " ")
+}
+
+/// What each instance counts besides packets.
+fn protocol(answer: &Value) -> String {
+    let mut rows = Vec::new();
+    for instance in elements(answer, "instances") {
+        let counts = instance.as_object().into_iter().flatten();
+        let counts = counts.filter(|(key, count)| *key != "instance" && count.is_number());
+        rows.extend(counts.map(|(key, count)| vec![words(key), cell(&instance["family"]), cell(count)]));
+    }
+    if rows.is_empty() { String::new() } else { table::render(&["protocol", "family", "times"], &rows) }
 }
 
 /// The elements of a list in an object.
@@ -91,7 +111,7 @@ fn packets(answer: &Value) -> String {
     for instance in elements(answer, "instances") {
         for (kind, sent) in instance["sent_packets"].as_object().into_iter().flatten() {
             let others = [&instance["sent_bytes"][kind], &instance["received_packets"][kind]].map(cell);
-            let mut row = vec![kind.replace('_', " "), cell(&instance["family"]), cell(sent)];
+            let mut row = vec![words(kind), cell(&instance["family"]), cell(sent)];
             row.extend(others);
             rows.push(row);
         }
@@ -107,8 +127,7 @@ fn dropped(answer: &Value) -> String {
     });
     let refused = answer["refused"].as_object().into_iter().flatten();
     let all = of_instances.chain(refused.map(|(reason, count)| (reason, "-".to_owned(), count)));
-    let rows: Vec<Vec<String>> =
-        all.map(|(reason, family, count)| vec![reason.replace('_', " "), family, cell(count)]).collect();
+    let rows: Vec<Vec<String>> = all.map(|(reason, family, count)| vec![words(reason), family, cell(count)]).collect();
     if rows.is_empty() { String::new() } else { table::render(&["dropped because of", "family", "times"], &rows) }
 }
 
@@ -169,14 +188,16 @@ mod tests {
                 "family": "ipv4",
                 "interfaces": [{ "name": "e0", "state": "mdr", "parent": "10.0.0.1", "backup_parent": null }],
                 "sent_packets": { "hello": 7 }, "sent_bytes": { "hello": 700 }, "received_packets": { "hello": 6 },
-                "dropped": { "hello_interval": 3 },
+                "dropped": { "hello_interval": 3 }, "instance": 64, "restarts_helped": 4,
             }],
+            "bfd": { "lost_neighbors": 5 },
         });
         let text = text(Question::Status, &answer);
         let has = |words: &[&str]| text.lines().any(|line| line.split_whitespace().eq(words.iter().copied()));
         assert!(has(&["router", "id", "10.0.0.1"]), "{text}");
         assert!(has(&["e0", "ipv4", "mdr", "10.0.0.1", "-", "fe80::1"]), "{text}");
         assert!(has(&["hello", "ipv4", "7", "700", "6"]), "{text}");
+        assert!(has(&["restarts", "helped", "ipv4", "4"]) && has(&["bfd", "lost", "neighbors", "5"]), "{text}");
         assert!(has(&["hello", "interval", "ipv4", "3"]) && has(&["checksum", "-", "2"]), "{text}");
         assert!(!text.contains('{'), "{text}");
     }
