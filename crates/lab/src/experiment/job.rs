@@ -71,7 +71,7 @@ impl Task for Job<'_> {
 impl Job<'_> {
     /// Key of its row.
     pub fn key(&self) -> String {
-        self.origin.key(self.contender, &self.paths, self.seed)
+        self.origin.key(self.scenario, self.contender, &self.paths, self.seed)
     }
 
     fn row(&self, record: &Record) -> Row {

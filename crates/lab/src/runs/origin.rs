@@ -38,17 +38,17 @@ impl Origin {
     }
 
     /// Key of a run.
-    pub fn key(&self, contender: &Contender, paths: &[usize], seed: u64) -> String {
+    pub fn key(&self, scenario: &Scenario, contender: &Contender, paths: &[usize], seed: u64) -> String {
         let (set, grid, quick) = (format!("{:?}", self.set), format!("{:?}", self.grid), self.quick.to_string());
         let (contender, paths, seed) = (format!("{contender:?}"), format!("{paths:?}"), seed.to_string());
-        key(&[&self.text_key, &set, &grid, &quick, &self.own, &contender, &paths, &seed])
+        key(&[&self.text_key, &scenario.files, &set, &grid, &quick, &self.own, &contender, &paths, &seed])
     }
 
     /// The row of a run that ended with `record`.
     pub fn row(&self, scenario: &Scenario, contender: &Contender, paths: &[usize], record: &Record) -> Row {
         let name = |place: &usize| scenario.paths.get(*place).map(|path| path.name.clone());
         Row {
-            key: self.key(contender, paths, record.seed),
+            key: self.key(scenario, contender, paths, record.seed),
             scenario: scenario.name.clone(),
             policy: contender.name.clone(),
             baseline: contender.baseline.clone(),

@@ -1,5 +1,6 @@
 //! The text of a scenario, and its parsed form.
 
+use super::files::Files;
 use super::model::Scenario;
 use super::{read, references};
 use anabranch_settings::diagnostic::Diagnostic;
@@ -38,7 +39,7 @@ impl Document {
     pub fn scenario(&self) -> Result<Scenario, Diagnostic> {
         let root = tree::read(&self.source)?;
         let top = read::top(&self.source, &root)?;
-        let scenario = read::scenario(&top, &self.directory)?;
+        let scenario = read::scenario(&top, &Files::new(&self.directory))?;
         references::check(&top, &scenario)?;
         if let Some(sweep) = &scenario.results.sweep {
             let keys = std::slice::from_ref(&sweep.key);
@@ -66,8 +67,8 @@ impl Document {
         for value in values {
             let point = self.at(keys, value);
             let root = tree::read(&point.source)?;
-            let checked =
-                read::top(&point.source, &root).and_then(|top| read::scenario(&top, &self.directory).map(drop));
+            let checked = read::top(&point.source, &root)
+                .and_then(|top| read::scenario(&top, &Files::new(&self.directory)).map(drop));
             checked.map_err(|error| {
                 let place = format!("{} = {value}: {}", keys.join(", "), error.message());
                 top.get(table).map(|item| item.error(place)).unwrap_or(error)

@@ -6,6 +6,7 @@ mod datagrams;
 mod derived;
 mod description;
 mod document;
+mod files;
 mod generators;
 mod mesh;
 pub mod model;

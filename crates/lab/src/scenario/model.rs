@@ -78,6 +78,8 @@ pub struct Scenario {
     pub heading: Heading,
     /// Number of connections with such a transfer each; zero without a transfer.
     pub connections: u32,
+    /// Key of the contents of files that it names, traces of rates and of a video; empty: there are none.
+    pub files: String,
     /// Settings of both ends.
     pub connection: ConnectionSettings,
     pub paths: Vec<Path>,

@@ -1,5 +1,6 @@
 //! Parses the network of a scenario: paths, links, queues, delays, losses, outages and cross traffic.
 
+use super::files::Files;
 use super::model::{
     Background, BurstLoss, CoveragePoint, Direction, Draw, Drawn, Link, LinkRate, Path, Queue, QueueLimit,
 };
@@ -10,7 +11,6 @@ use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::{Packets, Quantity, Share, Size};
 use anabranch_settings::reader::{Item, Reader};
 use anabranch_sim::link::RateTrace;
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
 const LINK_KEYS: &[&str] = &[
@@ -36,7 +36,7 @@ const LINK_KEYS: &[&str] = &[
 const SHARED: &str = "shared";
 
 /// Parses all paths; there must be at least one, and names must be unique.
-pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagnostic> {
+pub fn paths(top: &Reader<'_>, files: &Files<'_>) -> Result<Vec<Path>, Diagnostic> {
     let item = top.get("paths").ok_or_else(|| {
         top.error("a scenario needs at least one path: add a [[paths]] table with [[paths.links]] in it")
     })?;
@@ -46,7 +46,7 @@ pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagno
     }
     let mut paths: Vec<Path> = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        let path = path(item, at, directory)?;
+        let path = path(item, at, files)?;
         if paths.iter().any(|known| known.name == path.name) {
             return Err(item.error(format!("there are two paths with the name '{}'", path.name)));
         }
@@ -61,31 +61,31 @@ pub fn paths(top: &Reader<'_>, directory: &FilePath) -> Result<Vec<Path>, Diagno
     Ok(paths)
 }
 
-fn path(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Path, Diagnostic> {
+fn path(item: &Item<'_>, at: usize, files: &Files<'_>) -> Result<Path, Diagnostic> {
     let table = item.table("a path", &["name", "links", "routers", "background"])?;
     let name = match table.text("name")? {
         Some(name) => name.to_owned(),
         // A to Z, AA to ZZ, AAA to LLL.
         None => char::from(b'A' + (at % 26) as u8).to_string().repeat(at / 26 + 1),
     };
-    let links = links(&table.required("links")?, directory)?;
+    let links = links(&table.required("links")?, files)?;
     let background = table.get("background").map(|item| background(&item)).transpose()?;
     Ok(Path { name, links, background })
 }
 
 /// Parses a list of links.
-pub fn links(item: &Item<'_>, directory: &FilePath) -> Result<Vec<Link>, Diagnostic> {
+pub fn links(item: &Item<'_>, files: &Files<'_>) -> Result<Vec<Link>, Diagnostic> {
     let items = item.list()?;
     if items.is_empty() {
         return Err(item.error("a path needs at least one link"));
     }
-    items.iter().enumerate().map(|(at, item)| link(item, at, directory)).collect()
+    items.iter().enumerate().map(|(at, item)| link(item, at, files)).collect()
 }
 
-fn link(item: &Item<'_>, at: usize, directory: &FilePath) -> Result<Link, Diagnostic> {
+fn link(item: &Item<'_>, at: usize, files: &Files<'_>) -> Result<Link, Diagnostic> {
     let table = item.table("a link", LINK_KEYS)?;
     let directions = [("forward", Direction::Forward), ("backward", Direction::Backward), ("both", Direction::Both)];
-    let rate = rate(&table.required("rate")?, directory)?;
+    let rate = rate(&table.required("rate")?, files)?;
     let Walk { coverage, down } = changes(&table, &rate)?;
     Ok(Link {
         name: table.text("name")?.map_or_else(|| format!("link {}", at + 1), str::to_owned),
@@ -132,13 +132,13 @@ fn mtu(table: &Reader<'_>) -> Result<Option<(Size, Duration)>, Diagnostic> {
 /// Default queue: 1000 packets, as on Linux interfaces.
 pub const DEFAULT_QUEUE: Queue = Queue::DropTail(QueueLimit::Packets(Packets(1000)));
 
-fn rate(item: &Item<'_>, directory: &FilePath) -> Result<LinkRate, Diagnostic> {
+fn rate(item: &Item<'_>, files: &Files<'_>) -> Result<LinkRate, Diagnostic> {
     if !item.is_table() {
         return item.quantity::<Rate>().map(LinkRate::Fixed);
     }
     let file = item.table("a rate", &["trace"])?.required("trace")?;
-    let path = directory.join(file.text()?);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let path = files.place(file.text()?);
+    let text = files.text(file.text()?).map_err(|error| {
         let message = Diagnostic::file(&path, "read", &error);
         file.error(message.message())
     })?;

@@ -1,5 +1,6 @@
 //! Parses a scenario part by part.
 
+use super::files::Files;
 use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Seeds, Transfer, Video};
 use super::{beside, datagrams, derived, generators, mesh, moving, network, policies, results, transfer, video};
 use anabranch_policy::time::Duration;
@@ -10,7 +11,6 @@ use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::reader::{Reader, is_name};
 use anabranch_settings::tree::{Node, Source};
 use anabranch_sim::datagrams::DatagramFlow;
-use std::path::Path as FilePath;
 
 const KEYS: &[&str] = &[
     "name",
@@ -51,13 +51,13 @@ pub fn top<'a>(source: &'a Source, root: &'a Node) -> Result<Reader<'a>, Diagnos
 }
 
 /// Parses the whole scenario.
-pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diagnostic> {
+pub fn scenario(top: &Reader<'_>, files: &Files<'_>) -> Result<Scenario, Diagnostic> {
     let name = name(top)?;
     let Times { duration, warm_up, sample } = times(top)?;
     let (all, quick) = (seeds(top, "seeds", 20)?, seeds(top, "quick_seeds", 3)?);
-    let Network { shared, paths, mesh, moving, generators } = network(top, directory)?;
-    let Load { transfer, video, heading, connections, beside, datagrams } = load(top, directory, &paths)?;
-    let Comparison { schemes, baselines, defaults } = comparison(top, directory)?;
+    let Network { shared, paths, mesh, moving, generators } = network(top, files)?;
+    let Load { transfer, video, heading, connections, beside, datagrams } = load(top, files, &paths)?;
+    let Comparison { schemes, baselines, defaults } = comparison(top, files)?;
     let (sweep, metrics) = (results::sweep(top)?, results::metrics(top, sample)?);
     Ok(Scenario {
         title: top.text_or("title", &name)?,
@@ -72,6 +72,7 @@ pub fn scenario(top: &Reader<'_>, directory: &FilePath) -> Result<Scenario, Diag
         video,
         heading,
         connections,
+        files: files.key(),
         connection: connection::connection(top, connections > 0)?,
         generators,
         beside,
@@ -151,12 +152,12 @@ struct Network {
     generators: Vec<Generator>,
 }
 
-fn network(top: &Reader<'_>, directory: &FilePath) -> Result<Network, Diagnostic> {
-    let shared = top.get("shared").map(|item| network::links(&item, directory)).transpose()?.unwrap_or_default();
+fn network(top: &Reader<'_>, files: &Files<'_>) -> Result<Network, Diagnostic> {
+    let shared = top.get("shared").map(|item| network::links(&item, files)).transpose()?.unwrap_or_default();
     let (mesh, paths) = match mesh::mesh(top)? {
         Some((mesh, lanes)) => (Some(mesh), lanes),
         None if top.get("moving").is_some() => (None, Vec::new()),
-        None => (None, network::paths(top, directory)?),
+        None => (None, network::paths(top, files)?),
     };
     let generators = generators::generators(top, &paths)?;
     Ok(Network { shared, paths, mesh, moving: moving::moving(top)?, generators })
@@ -169,8 +170,8 @@ struct Comparison {
     defaults: Choices,
 }
 
-fn comparison(top: &Reader<'_>, directory: &FilePath) -> Result<Comparison, Diagnostic> {
-    let (baselines, defaults) = (policies::baselines(top, directory)?, policies::defaults(top)?);
+fn comparison(top: &Reader<'_>, files: &Files<'_>) -> Result<Comparison, Diagnostic> {
+    let (baselines, defaults) = (policies::baselines(top, files.directory)?, policies::defaults(top)?);
     Ok(Comparison { schemes: policies::schemes(top, &baselines)?, baselines, defaults })
 }
 
@@ -184,8 +185,8 @@ struct Load {
     datagrams: Vec<DatagramFlow>,
 }
 
-fn load(top: &Reader<'_>, directory: &FilePath, paths: &[Path]) -> Result<Load, Diagnostic> {
-    let (video, datagrams) = (video::video(top, directory)?, datagrams::datagrams(top)?);
+fn load(top: &Reader<'_>, files: &Files<'_>, paths: &[Path]) -> Result<Load, Diagnostic> {
+    let (video, datagrams) = (video::video(top, files)?, datagrams::datagrams(top)?);
     let (transfer, heading, connections) = match &video {
         Some(_) => (Transfer::Video, Heading::Upload, 1),
         None if !datagrams.is_empty() && top.get("transfer").is_none() => (Transfer::None, Heading::Upload, 0),

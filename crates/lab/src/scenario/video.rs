@@ -1,5 +1,6 @@
 //! Parses `[video]`: a live source instead of a transfer, with deadlines.
 
+use super::files::Files;
 use super::model::{Footage, MessageUnit, Video};
 use anabranch_media::{ElementaryStream, FrameRate, StreamError, Trace, clip, film};
 use anabranch_policy::rate::Rate;
@@ -7,7 +8,6 @@ use anabranch_policy::reliability::{Deadline, DeadlineOf};
 use anabranch_policy::time::Duration;
 use anabranch_settings::diagnostic::{Diagnostic, reason};
 use anabranch_settings::reader::{Item, Reader};
-use std::path::Path;
 use std::sync::Arc;
 
 const KEYS: &[&str] =
@@ -19,7 +19,7 @@ const CLIP: &str = "bbb_qcif";
 const FILM: &str = "bbb_360p";
 
 /// Parses `[video]`, if present.
-pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagnostic> {
+pub fn video(top: &Reader<'_>, files: &Files<'_>) -> Result<Option<Video>, Diagnostic> {
     let Some(item) = top.get("video") else { return Ok(None) };
     for key in ["transfer", "mesh", "moving"] {
         if let Some(other) = top.get(key) {
@@ -27,7 +27,7 @@ pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagno
         }
     }
     let table = item.table("a video", KEYS)?;
-    let (name, footage, once) = trace(&table, directory)?;
+    let (name, footage, once) = trace(&table, files)?;
     let times = |key: &str| table.get(key).map(|item| item.count(1..=1000)).transpose();
     let repeats = times("repeats")?.unwrap_or(1) as u32;
     let quick_repeats = (times("quick_repeats")?.unwrap_or(1) as u32).min(repeats);
@@ -51,7 +51,7 @@ pub fn video(top: &Reader<'_>, directory: &Path) -> Result<Option<Video>, Diagno
 }
 
 /// The frames to send, and the location of their pictures.
-fn trace(table: &Reader<'_>, directory: &Path) -> Result<(String, Footage, Trace), Diagnostic> {
+fn trace(table: &Reader<'_>, files: &Files<'_>) -> Result<(String, Footage, Trace), Diagnostic> {
     let name = table.text_or("trace", CLIP)?;
     let rate = table.get("rate");
     if name == FILM {
@@ -63,7 +63,7 @@ fn trace(table: &Reader<'_>, directory: &Path) -> Result<(String, Footage, Trace
     }
     match table.get("trace") {
         Some(item) if name != CLIP => {
-            let trace = from_file(&item, &directory.join(&name))?;
+            let trace = from_file(&item, files, &name)?;
             Ok((name, Footage::Nowhere, trace))
         }
         _ => Ok((name, Footage::Clip, clip::trace())),
@@ -78,8 +78,10 @@ fn coding(item: &Item<'_>) -> Result<(u32, Trace), Diagnostic> {
     found.ok_or_else(|| item.error(format!("{FILM} is coded for 1, 2, 4 and 8 Mbit/s, not for this rate")))
 }
 
-fn from_file(item: &Item<'_>, path: &Path) -> Result<Trace, Diagnostic> {
-    let bytes = std::fs::read(path)
+fn from_file(item: &Item<'_>, files: &Files<'_>, name: &str) -> Result<Trace, Diagnostic> {
+    let path = files.place(name);
+    let bytes = files
+        .bytes(name)
         .map_err(|error| item.error(format!("cannot read the trace {}: {}", path.display(), reason(&error))))?;
     let trace = match std::str::from_utf8(&bytes) {
         Ok(text) => Trace::from_text(text).map_err(|error| error.to_string()),
@@ -107,6 +109,7 @@ fn possible_load(item: &Item<'_>) -> Result<f64, Diagnostic> {
 mod tests {
     use super::*;
     use crate::library;
+    use std::path::Path;
 
     fn video(options: &[&str]) -> Result<Video, String> {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();

@@ -7,7 +7,7 @@ use anabranch_lab::files::write;
 use anabranch_lab::journal::{key, program};
 use anabranch_lab::measured::Measured;
 use anabranch_lab::record::Outcome;
-use anabranch_lab::scenario::Document;
+use anabranch_lab::scenario::{Document, Scenario};
 use anabranch_lab::timeseries;
 use anabranch_settings::diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,8 @@ impl Keeper {
         Self { directory: out.clone(), shared }
     }
 
-    fn key(&self, document: &Document) -> String {
-        key(&[&self.shared, &document.source.text])
+    fn key(&self, document: &Document, scenario: &Scenario) -> String {
+        key(&[&self.shared, &document.source.text, &scenario.files])
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -58,9 +58,10 @@ impl Keeper {
 
     /// The saved results of an experiment, if complete.
     pub fn find(&self, document: &Document) -> Option<Kept> {
-        let name = document.scenario().ok()?.name;
+        let scenario = document.scenario().ok()?;
+        let (name, key) = (&scenario.name, self.key(document, &scenario));
         let series = self.directory.join(format!("{name}.parquet"));
-        let kept: Kept = read(&self.path(&name)).filter(|kept: &Kept| kept.key == self.key(document))?;
+        let kept: Kept = read(&self.path(name)).filter(|kept: &Kept| kept.key == key)?;
         series.exists().then_some(kept)
     }
 
@@ -71,7 +72,7 @@ impl Keeper {
         let measured = Measured::of(outcome);
         let text = super::text::experiment(outcome, &measured);
         let section = report::section(outcome)?;
-        let kept = Kept { key: self.key(document), measured, section, text };
+        let kept = Kept { key: self.key(document, &outcome.scenario), measured, section, text };
         let json = serde_json::to_string(&kept)
             .map_err(|error| Diagnostic::plain(format!("cannot keep the results of {name}: {error}")))?;
         write(&self.path(name), &json)?;
