@@ -11,7 +11,8 @@ use anabranch_lab::library;
 use anabranch_lab::means::metric_names;
 use anabranch_lab::record::{Outcome, PolicyRuns};
 use anabranch_lab::runs::{Shard, Store};
-use anabranch_lab::statistics::{readable, relative_change};
+use anabranch_lab::statistics::readable;
+use anabranch_lab::verdict::change;
 use anabranch_settings::diagnostic::Diagnostic;
 use std::path::Path;
 
@@ -64,10 +65,39 @@ fn cell(runs: &PolicyRuns, metric: &str) -> String {
 }
 
 fn against(first: &PolicyRuns, runs: &PolicyRuns, metric: &str) -> String {
-    let Some(change) = relative_change(&runs.values(metric), &first.values(metric)) else { return "–".to_owned() };
+    let Some(change) = change(metric, runs, first) else { return "–".to_owned() };
     if change.half_width.is_finite() {
         format!("{:+.1} ± {:.1}", change.mean * 100.0, change.half_width * 100.0)
     } else {
         format!("{:+.1}", change.mean * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_lab::record::Record;
+    use anabranch_settings::contender::Contender;
+
+    #[test]
+    fn runs_are_paired_by_seed_where_some_lack_the_metric() {
+        // Each seed is twice the other's; by place in what is left, it would be half or four times as well.
+        let runs = |values: [Option<f64>; 4]| PolicyRuns {
+            contender: Contender::plain(),
+            best_path: None,
+            records: (1..)
+                .zip(values)
+                .map(|(seed, value)| Record {
+                    seed,
+                    metrics: value.map(|value| ("completion".to_owned(), value)).into_iter().collect(),
+                    ..Record::default()
+                })
+                .collect(),
+        };
+        let first = runs([None, Some(1.0), Some(2.0), Some(4.0)]);
+        let other = runs([Some(1.0), Some(2.0), Some(4.0), None]);
+        let said = against(&first, &other, "completion");
+        assert!(said.starts_with("+100.0"), "{said}");
+        assert_eq!(against(&first, &runs([None; 4]), "completion"), "–");
     }
 }
