@@ -48,6 +48,13 @@ def test_agents_that_decide_nothing_leave_the_trace_of_a_run(agents: int) -> Non
     assert [env.trace_hash] == list(runs["trace_hash"])
 
 
+def test_a_scenario_needs_no_transfer_for_several_agents() -> None:
+    link = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": "50 packets"}
+    paths = [{"name": name, "links": [link]} for name in ("a", "b")]
+    scenario = {"name": "bare", "duration": "1 s", "connection": {"receive_buffer": "1 MB"}, "paths": paths}
+    assert len(parallel_env(agents=3, scenario=scenario).reset(seed=1)[0]) == 3
+
+
 def test_each_agent_decides_for_its_own_connection() -> None:
     env = parallel_env(set=SHORT)
     assert env.possible_agents == ["connection 1", "connection 2"]

@@ -61,6 +61,29 @@ fn a_later_set_wins_over_an_earlier_one() {
 }
 
 #[test]
+fn a_transfer_is_endless_if_its_kind_is_not_said() {
+    let two = SCENARIOS.iter().find(|known| known.name == "two_paths").unwrap();
+    let with = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let read = Document { directory: "".into(), source: without_transfer(two.text, &options) }.scenario();
+        read.map_err(|error| error.message().to_owned())
+    };
+    let download = with(&["transfer.direction=download"]).unwrap();
+    assert_eq!((download.transfer, download.heading), (model::Transfer::Endless, model::Heading::Download));
+    let three = with(&["transfer.connections=3"]).unwrap();
+    assert_eq!((three.transfer, three.connections), (model::Transfer::Endless, 3));
+    let wrong = with(&["transfer.size=1 MB"]).unwrap_err();
+    assert!(wrong.contains("'size' has no meaning for a transfer of kind \"endless\""), "{wrong}");
+}
+
+/// A scenario without its table of the transfer.
+fn without_transfer(text: &str, options: &[String]) -> anabranch_settings::tree::Source {
+    let kept = |line: &&str| !line.starts_with("transfer") && !line.starts_with("kind = ") && *line != "[transfer]";
+    let text: Vec<&str> = text.lines().filter(kept).collect();
+    anabranch_settings::tree::Source::embedded("two_paths", &text.join("\n"), options)
+}
+
+#[test]
 fn coverage_is_a_list_of_points_in_order_of_time() {
     let set = |value: &str| motivation(&[&format!("paths.A.links.bottleneck.coverage={value}")]);
     let scenario = set(r#"[{ at = "10 s" }, { at = "25 s", rate = "10 %", loss = "20 %" }]"#).unwrap();

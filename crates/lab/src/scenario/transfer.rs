@@ -55,7 +55,10 @@ pub fn transfer(top: &Reader<'_>) -> Result<(Transfer, Heading, u32), Diagnostic
     let Some(item) = top.get("transfer") else { return Ok((Transfer::Endless, Heading::Upload, 1)) };
     let keys = &["kind", "direction", "connections", "size", "interval", "request", "response", "pause"];
     let table = item.table("a transfer", keys)?;
-    let (kind, name) = (table.required("kind")?.word(&Kind::WORDS)?, table.required("kind")?.text()?);
+    let (kind, name) = match table.get("kind") {
+        Some(kind) => (kind.word(&Kind::WORDS)?, kind.text()?),
+        None => (Kind::Endless, "endless"),
+    };
     if let Some((key, item)) = table.items().find(|(key, _)| *key != "kind" && !kind.keys().contains(key)) {
         return Err(item.error(format!("'{key}' has no meaning for a transfer of kind \"{name}\"")));
     }
