@@ -110,8 +110,8 @@ def seeds_of(seeds: Seeds) -> list[tuple[int, int]]:
 
 def _checked(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Runs of seeds that the compiled part can count."""
-    if not runs or any(first < 1 or count < 1 or first + count > 2**63 or count >= 2**32 for first, count in runs):
-        raise ValueError("there is at least one seed and less than 2**32, each a whole number from 1 to 2**63 - 1")
+    if not runs or any(first < 0 or count < 1 or first + count > 2**63 or count >= 2**32 for first, count in runs):
+        raise ValueError("there is at least one seed and less than 2**32, each a whole number from 0 to 2**63 - 1")
     return runs
 
 

@@ -60,6 +60,8 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 #: Seeds that are drawn are below this, which is the distance of the seeds of an environment's episodes in a vector.
 SEEDS = 1 << 32
+#: The last seed of an episode, as of a run. What follows it in a vector begins again at 0.
+LAST_SEED = (1 << 63) - 1
 
 
 class _Worlds:
@@ -154,8 +156,8 @@ def _valid_seed(seed: SupportsIndex) -> int:
         whole = operator.index(seed)
     except TypeError:
         whole = -1
-    if not 0 <= whole < SEEDS:
-        raise ValueError(f"a seed is a whole number from 0 to {SEEDS - 1}, and not {seed!r}")
+    if not 0 <= whole <= LAST_SEED:
+        raise ValueError(f"a seed is a whole number from 0 to {LAST_SEED}, and not {seed!r}")
     return whole
 
 
@@ -256,8 +258,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
     """Environments that advance together on threads; a row of each array is of one environment.
 
     One whose episode has ended begins the next one in the step after, which ignores its action and has reward 0; the
-    seed of that episode is 2^32 above the one before. Results do not depend on the number of threads. A copy is a new
-    one with the same arguments, before its first `reset`.
+    seed of that episode is 2^32 above the one before, and `Environment.reset` takes it. Results do not depend on the
+    number of threads. A copy is a new one with the same arguments, before its first `reset`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 (it is Gymnasium's)

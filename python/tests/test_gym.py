@@ -145,10 +145,34 @@ def test_any_thread_may_use_them_and_drop_them() -> None:
 
 def test_seeds_are_whole_numbers() -> None:
     vector = VectorEnv(2, threads=1, set=SHORT)
-    for seeds in ([1.5, 2], [1, "2"], [1, 2**32], [-1, 1]):
-        with pytest.raises(ValueError, match="a seed is a whole number from 0 to 4294967295, and not "):
+    for seeds in ([1.5, 2], [1, "2"], [1, 2**63], [-1, 1]):
+        with pytest.raises(ValueError, match="a seed is a whole number from 0 to 9223372036854775807, and not "):
             vector.reset(seed=seeds)  # type: ignore[arg-type]
     assert vector.reset(seed=np.array([3, 4]))[1]["seed"].tolist() == [3, 4]  # type: ignore[arg-type]
+
+
+def test_an_episode_that_a_vector_began_can_be_run_again_alone() -> None:
+    settings = {"duration": "0.4 s", "warm_up": "0 s", "sample": "100 ms"}
+    vector = VectorEnv(1, policy="plain", decides="nothing", set=settings)
+    vector.reset(seed=11)
+    for _ in range(9):
+        infos = vector.step(np.ones((1, 2)))[4]
+    seed = int(infos["seed"][0])
+    assert seed == 11 + 2**32
+    env = Environment(policy="plain", decides="nothing", set=settings)
+    episode(env, np.ones(2), seed)
+    assert [env.trace_hash] == vector.trace_hashes
+    runs = anabranch.run("two_paths", policy="plain", seeds=[seed], set=settings).to_pandas()
+    assert [env.trace_hash] == list(runs["trace_hash"])
+
+
+def test_seed_zero_is_one_like_others() -> None:
+    env = Environment(policy="plain", decides="nothing", set=SHORT)
+    episode(env, np.ones(2), 0)
+    runs = anabranch.run("two_paths", policy="plain", seeds=[0, 1], set=SHORT).to_pandas().sort_values("seed")
+    assert list(runs["seed"]) == [0, 1]
+    assert [env.trace_hash] == list(runs["trace_hash"])[:1]
+    assert len(set(runs["trace_hash"])) == 2
 
 
 def test_the_next_episode_begins_in_the_step_after_the_end() -> None:

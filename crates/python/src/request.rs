@@ -54,7 +54,7 @@ impl Request {
             baselines: self.baselines.clone(),
             first_policy_only: self.first_policy_only,
             seeds: self.seeds.map(|(_, count)| count),
-            first_seed: self.seeds.map_or(1, |(first, _)| first),
+            first_seed: self.seeds.map(|(first, _)| first),
             quick: self.quick,
             sweep: false,
             extras: Extras { wire: self.wire, own, ..Extras::default() },

@@ -54,13 +54,12 @@ pub fn plan(options: &Options) -> Result<Plan, Diagnostic> {
         let what = format!("--first-seed {also}: --seeds names the first seed too, {first}; say it once");
         return Err(Diagnostic::plain(what));
     }
-    let first_seed = named.or(options.first_seed).unwrap_or(1);
     Ok(Plan {
         policies: options.policies.clone(),
         baselines: options.baselines.clone(),
         first_policy_only: false,
         seeds: options.seeds.map(|seeds| seeds.count),
-        first_seed,
+        first_seed: named.or(options.first_seed),
         quick: options.quick,
         sweep: false,
         extras: Extras {

@@ -73,7 +73,7 @@ impl VectorEnvironment {
     }
 
     /// Begins an episode of each environment, with these seeds; the seed of each later episode of an environment is
-    /// 2^32 above the one before.
+    /// 2^32 above the one before, modulo 2^63.
     ///
     /// # Errors
     /// A policy cannot be built.
@@ -184,7 +184,7 @@ impl Worlds {
                 let seen = all.observations.chunks_mut(features).zip(all.steps.chunks_mut(agents));
                 for ((world, ended), (actions, (observations, steps))) in self.worlds.iter_mut().zip(given.zip(seen)) {
                     if *ended {
-                        let next = world.seed() + NEXT_EPISODE;
+                        let next = next_seed(world.seed());
                         (*world, *ended) = (WorldEnvironment::new(&self.spec, next, observations)?, false);
                     } else {
                         *ended = world.step(actions, observations, steps);
@@ -209,6 +209,14 @@ impl Worlds {
 
 /// From the seed of an episode to that of the next one.
 const NEXT_EPISODE: u64 = 1 << 32;
+
+/// Within the seeds that a run can have: each episode can be run again, alone.
+fn next_seed(seed: u64) -> u64 {
+    seed.wrapping_add(NEXT_EPISODE) & LAST_SEED
+}
+
+/// The last seed of a run: tables have signed numbers.
+const LAST_SEED: u64 = i64::MAX as u64;
 
 #[cfg(test)]
 mod tests {
@@ -245,6 +253,13 @@ mod tests {
         let again = vector.step(&[0.0; 4]).unwrap();
         assert_eq!(again.seeds, [3 + NEXT_EPISODE, 4 + NEXT_EPISODE]);
         assert_eq!(again.steps, [Step::default(); 2]);
+    }
+
+    #[test]
+    fn the_seed_after_the_last_ones_is_that_of_a_run_too() {
+        assert_eq!(next_seed(11), 11 + NEXT_EPISODE);
+        assert_eq!(next_seed(LAST_SEED), NEXT_EPISODE - 1);
+        assert_eq!(next_seed(LAST_SEED - NEXT_EPISODE), LAST_SEED);
     }
 
     /// Rewards and the last observation of five seconds of one environment that always does the same.

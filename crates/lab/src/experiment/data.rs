@@ -138,7 +138,7 @@ impl Data<'_> {
     /// Hash of all shards together.
     fn key(&self) -> String {
         let Plan { policies, baselines, first_policy_only, seeds, first_seed, quick, sweep: _, extras: _ } = self.plan;
-        let plan = format!("{policies:?} {baselines:?} {first_policy_only} {seeds:?} {first_seed} {quick}");
+        let plan = format!("{policies:?} {baselines:?} {first_policy_only} {seeds:?} {first_seed:?} {quick}");
         let source = &self.document.source;
         key(&[&source.text, &format!("{:?}", source.options), &format!("{:?}", self.grid), &plan])
     }

@@ -21,8 +21,8 @@ pub struct Plan {
     pub first_policy_only: bool,
     /// Runs per contender; none: the scenario's number.
     pub seeds: Option<u32>,
-    /// The first seed; 0 stands for 1.
-    pub first_seed: u64,
+    /// The first seed; none: 1.
+    pub first_seed: Option<u64>,
     /// Fewer seeds and points.
     pub quick: bool,
     /// Whether to run the sweep and the sensitivity too.
@@ -34,7 +34,7 @@ pub struct Plan {
 impl Plan {
     /// So many seeds.
     pub fn seeds(&self, count: u32) -> Range<u64> {
-        let first = self.first_seed.max(1);
+        let first = self.first_seed.unwrap_or(1);
         first..first + u64::from(count)
     }
 
