@@ -61,12 +61,14 @@ struct Interface {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tapped {
     Tcp(Box<Packet>),
-    /// UDP cross traffic.
+    /// UDP: cross traffic, or of a session.
     Udp {
         source: InterfaceId,
         destination: InterfaceId,
         /// Whole packet in bytes.
         length: u32,
+        /// Of a packet of a session: its number, counted from 1, and the payload. That of cross traffic is not modelled.
+        session: Option<(u16, Bytes)>,
     },
 }
 
@@ -448,9 +450,15 @@ pub(crate) struct Arrival {
 #[cold]
 fn show(tap: Option<&mut Tap>, pool: &Pool, (now, link, id): (Instant, LinkId, PacketId)) {
     let Some(tap) = tap else { return };
-    let Header { source, destination, length, .. } = *pool.header(id);
-    let udp = Tapped::Udp { source, destination, length };
-    tap(now, link, pool.packet(id).map_or(udp, |packet| Tapped::Tcp(Box::new(packet))));
+    let Header { source, destination, length, session, .. } = *pool.header(id);
+    let tapped = match pool.packet(id) {
+        Some(packet) => Tapped::Tcp(Box::new(packet)),
+        None => {
+            let session = (session > 0).then(|| (session, pool.payload(id)));
+            Tapped::Udp { source, destination, length, session }
+        }
+    };
+    tap(now, link, tapped);
 }
 
 /// The next step of a packet at the far end of a link.

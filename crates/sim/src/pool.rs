@@ -115,6 +115,10 @@ impl Pool {
         let payload = &mut self.packets[id.0 as usize].segment.payload;
         (header.session > 0).then(|| (header, core::mem::take(payload)))
     }
+    /// The payload of a session's packet.
+    pub(crate) fn payload(&self, id: PacketId) -> Bytes {
+        self.packets[id.0 as usize].segment.payload.clone()
+    }
     /// Adds a slot.
     #[cold]
     fn add_place(&mut self) -> u32 {
