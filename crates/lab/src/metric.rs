@@ -320,6 +320,8 @@ pub const METRICS: &[Metric] = &[
     Metric { name: "dropped_queue", label: "dropped by queues", unit: "packets" },
     Metric { name: "dropped_loss", label: "dropped by random loss", unit: "packets" },
     Metric { name: "dropped_down", label: "dropped on links that are down", unit: "packets" },
+    Metric { name: "dropped_corrupt", label: "dropped by hosts as corrupt", unit: "packets" },
+    Metric { name: "dropped_too_big", label: "dropped as longer than the MTU", unit: "packets" },
 ];
 
 /// Name of a metric of one program that sends datagrams.

@@ -33,7 +33,7 @@ pub fn record(
     let Record { mut curves, mut metrics, .. } = made;
     metrics.extend(competition::metrics(window).into_iter().map(|(name, value)| (name.to_owned(), value)));
     metrics.extend(datagrams::metrics(window));
-    metrics.extend(drops(window.after));
+    metrics.extend(drops(scenario, window.after));
     curves.extend(datagrams::curves(window));
     metrics.extend(made.video.iter().flat_map(video::metrics));
     for own in &scenario.results.metrics {
@@ -260,12 +260,16 @@ fn totals(scenario: &Scenario, window: &Window<'_>, flow: &FlowResult, measured:
     metrics
 }
 
-/// Packets dropped, of the transfer and of cross traffic.
-fn drops(results: &RunResult) -> Vec<(String, f64)> {
+/// Packets dropped, of the transfer and of cross traffic; by corruption and by an MTU where a link has such.
+fn drops(scenario: &Scenario, results: &RunResult) -> Vec<(String, f64)> {
     let drops = results.drops();
     let queue = drops.get(DropCause::Overflow) + drops.get(DropCause::CoDel);
-    let counts = [("queue", queue), ("loss", drops.get(DropCause::Loss)), ("down", drops.get(DropCause::LinkDown))];
-    counts.map(|(cause, count)| (format!("dropped_{cause}"), count as f64)).into()
+    let mut counts =
+        vec![("queue", queue), ("loss", drops.get(DropCause::Loss)), ("down", drops.get(DropCause::LinkDown))];
+    let links = || scenario.paths.iter().flat_map(|path| &path.links).chain(&scenario.shared);
+    counts.extend(links().any(|link| link.corruption.is_some()).then(|| ("corrupt", drops.get(DropCause::Corrupt))));
+    counts.extend(links().any(|link| link.mtu.is_some()).then(|| ("too_big", drops.get(DropCause::TooBig))));
+    counts.into_iter().map(|(cause, count)| (format!("dropped_{cause}"), count as f64)).collect()
 }
 
 /// Delays of the transfer's messages.
@@ -331,6 +335,24 @@ mod tests {
     /// Asserts that two values differ by a thousandth at most.
     fn close(a: f64, b: f64) {
         assert!((a - b).abs() <= b.abs() / 1000.0, "{a} and {b}");
+    }
+
+    #[test]
+    fn packets_lost_by_corruption_and_by_an_mtu_are_counted_where_a_link_has_such() {
+        let transfer = "transfer = { kind = \"finite\", size = \"1 MB\" }\nduration = \"60 s\"";
+        let corrupting = metrics(transfer, "corruption = \"2 %\",");
+        // Of 700 segments and their acknowledgements, a fiftieth.
+        assert!((5.0..60.0).contains(&corrupting("dropped_corrupt")), "{}", corrupting("dropped_corrupt"));
+        assert!(corrupting("dropped_loss") == 0.0 && corrupting("dropped_too_big").is_nan());
+        let narrow = metrics(transfer, "mtu = \"1000 B\",");
+        assert!(
+            narrow("dropped_too_big") >= 1.0 && narrow("dropped_corrupt").is_nan(),
+            "{}",
+            narrow("dropped_too_big")
+        );
+        let usual = metrics(transfer, "");
+        assert!(usual("dropped_corrupt").is_nan() && usual("dropped_too_big").is_nan());
+        assert_eq!(metrics(transfer, "corruption = \"0 %\",")("dropped_corrupt"), 0.0);
     }
 
     #[test]
