@@ -23,7 +23,7 @@ pub fn compare(scenario: &Path, options: &Options, rows: &DataOptions) -> Result
     if rows.is_given() {
         return data(&document, &plan, options, rows);
     }
-    say_what_is_not_run(&document.scenario()?);
+    say_what_is_not_run(&document)?;
     prepare(&options.out)?;
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;

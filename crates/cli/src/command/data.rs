@@ -6,9 +6,10 @@ use crate::ending::watch;
 use crate::progress::Bar;
 use anabranch_lab::experiment::{Data, Plan};
 use anabranch_lab::files::prepare;
+use anabranch_lab::library::SCENARIOS;
 use anabranch_lab::runner::{Runner, processors};
 use anabranch_lab::runs::{Grid, Shard, Store, merge, write};
-use anabranch_lab::scenario::{Document, Scenario};
+use anabranch_lab::scenario::Document;
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -64,12 +65,20 @@ pub fn write_rows(options: &Options, store: &Store) -> Result<(), Diagnostic> {
     write(store.path(), &options.out.join("runs.parquet")).map(drop)
 }
 
-/// Names the grid that has the values of a scenario's sweep, which only `reproduce` runs.
-pub fn say_what_is_not_run(scenario: &Scenario) {
-    if let Some(sweep) = &scenario.results.sweep {
+/// Tells what of a scenario only `reproduce` runs.
+pub fn say_what_is_not_run(document: &Document) -> Result<(), Diagnostic> {
+    what_is_not_run(document).map(|said| said.iter().for_each(|said| remark(said)))
+}
+
+/// The grid that has the values of the scenario's sweep; a paper's experiment is also run with it by `reproduce`.
+fn what_is_not_run(document: &Document) -> Result<Option<String>, Diagnostic> {
+    let scenario = document.scenario()?;
+    Ok(scenario.results.sweep.as_ref().map(|sweep| {
         let (key, values) = (&sweep.key, sweep.values.join(","));
-        remark(&format!("the scenario's [sweep] is not run: that is --grid '{key}={values}', or `reproduce`"));
-    }
+        let experiment = SCENARIOS.iter().find(|known| known.experiment && known.text == document.source.text);
+        let also = experiment.map_or_else(String::new, |known| format!(", or `reproduce {}`", known.name));
+        format!("the scenario's [sweep] is not run: that is --grid '{key}={values}'{also}")
+    }))
 }
 
 /// Puts files of rows together in `out`; false if something is missing.

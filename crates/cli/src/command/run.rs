@@ -38,7 +38,7 @@ pub fn run(scenario: &Path, send: Option<&Path>, options: &Options, rows: &DataO
         plan.extras.send = Some(file.clone());
         plan.seeds = plan.seeds.or(Some(1));
     }
-    say_what_is_not_run(&document.scenario()?);
+    say_what_is_not_run(&document)?;
     prepare(&options.out)?;
     let store = Store::open(&options.out, Shard::WHOLE)?;
     let outcome = progress::run(&document, &plan, Some(&store))?;
