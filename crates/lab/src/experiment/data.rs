@@ -75,8 +75,9 @@ impl Data<'_> {
     /// of all shards.
     ///
     /// # Errors
-    /// The scenario is wrong at one of them.
+    /// The scenario is wrong at one of them, or an option sets a parameter of the grid.
     pub fn check(&self) -> Result<usize, Diagnostic> {
+        self.grid.check_beside(&self.document.source.options)?;
         let extras = self.extras();
         self.grid
             .points()
@@ -147,6 +148,11 @@ impl Data<'_> {
         let at = |document: Document, (key, value): &(String, String)| document.with(format!("{key}={value}"));
         let document = grid.iter().fold(self.document.clone(), at);
         let mut scenario = document.scenario().map_err(|error| error.of_grid(&grid))?;
+        let names = scenario.results.metrics.iter().map(|own| &own.name);
+        if let Some((key, _)) = names.clone().find_map(|name| grid.iter().find(|(key, _)| key == name)) {
+            let message = format!("the scenario has a metric '{key}', which would have the parameter's column");
+            return Err(Diagnostic::option(&format!("--grid {key}"), message));
+        }
         choose_policies(&mut scenario, self.plan)?;
         shorten(&mut scenario, self.plan, false);
         let seeds = self.plan.seeds_in(&scenario);
@@ -185,6 +191,26 @@ mod tests {
         }
 
         fn remark(&self, _: &str) {}
+    }
+
+    #[test]
+    fn a_parameter_of_the_grid_is_said_once_and_is_no_metric() {
+        let known = SCENARIOS.iter().find(|known| known.name == "two_paths").unwrap();
+        let plan = Plan::default();
+        let told = |option: &str| {
+            let document = known.document(&[option.to_owned()]);
+            let grid = Grid::read(&["duration=\"3 s\"".to_owned()]).unwrap();
+            let checked = Data { document: &document, plan: &plan, grid, shard: Shard::WHOLE }.check();
+            checked.map_err(|error| error.message().to_owned())
+        };
+        assert_eq!(told("duration=4 s"), Err("--grid gives 'duration' values too: say once which it has".to_owned()));
+        assert_eq!(told(" duration = 4 s").ok(), None);
+        assert!(told("sample=1 s").is_ok());
+        let metric =
+            |name: &str| format!("metrics=[{{ name = \"{name}\", series = \"throughput\", window = \"1..2 s\" }}]");
+        let column = "the scenario has a metric 'duration', which would have the parameter's column";
+        assert_eq!(told(&metric("duration")), Err(column.to_owned()));
+        assert!(told(&metric("early")).is_ok());
     }
 
     #[test]

@@ -44,6 +44,21 @@ impl Grid {
         Ok(grid)
     }
 
+    /// Whether none of the scenario's options, `key=value` each, sets a parameter of the grid too.
+    ///
+    /// # Errors
+    /// One does.
+    pub fn check_beside(&self, options: &[String]) -> Result<(), Diagnostic> {
+        for option in options {
+            let key = option.split_once('=').map_or(option.as_str(), |(key, _)| key).trim();
+            if self.axes.iter().any(|(known, _)| known == key) {
+                let message = format!("--grid gives '{key}' values too: say once which it has");
+                return Err(Diagnostic::option(&format!("--set {option}"), message));
+            }
+        }
+        Ok(())
+    }
+
     /// The number of combinations; none beyond the range of numbers.
     fn size(&self) -> Option<usize> {
         self.axes.iter().try_fold(1usize, |size, (_, values)| size.checked_mul(values.len()))

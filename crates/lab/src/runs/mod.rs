@@ -20,4 +20,4 @@ pub use origin::Origin;
 pub use row::{Line, Row};
 pub use shard::Shard;
 pub use store::Store;
-pub use table::{columns, write};
+pub use table::{columns, is_column, write};

@@ -92,6 +92,12 @@ impl Names {
     }
 }
 
+/// Whether a table of results has a column of this name that is neither a parameter's nor a metric's.
+pub fn is_column(name: &str) -> bool {
+    // Tables of several experiments say of which a row is.
+    is_fixed(name) || name == "experiment"
+}
+
 fn is_fixed(name: &str) -> bool {
     FIXED.iter().any(|(known, ..)| *known == name)
 }

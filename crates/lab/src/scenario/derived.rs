@@ -2,6 +2,7 @@
 
 use super::model::{Derived, DerivedKind, Sweep, WindowMetric};
 use crate::metric;
+use crate::runs::is_column;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::reader::{Item, Reader};
 
@@ -29,6 +30,9 @@ fn one(item: &Item<'_>, sweep: Option<&Sweep>, own: &[WindowMetric]) -> Result<D
     let (name, of) = (name_item.text()?.to_owned(), of_item.text()?.to_owned());
     if known.unit(&name).is_some() {
         return Err(name_item.error(format!("there is a metric '{name}' already: choose another name")));
+    }
+    if is_column(&name) {
+        return Err(name_item.error(format!("tables of runs have a column '{name}' already: choose another name")));
     }
     let Some(unit) = known.unit(&of) else { return Err(of_item.error(format!("there is no metric '{of}'"))) };
     let points = points(&table, sweep)?;

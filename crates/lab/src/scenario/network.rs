@@ -64,6 +64,10 @@ pub fn paths(top: &Reader<'_>, files: &Files<'_>) -> Result<Vec<Path>, Diagnosti
 fn path(item: &Item<'_>, at: usize, files: &Files<'_>) -> Result<Path, Diagnostic> {
     let table = item.table("a path", &["name", "links", "routers", "background"])?;
     let name = match table.text("name")? {
+        Some(name) if name.contains([',', '*']) => {
+            let message = "a path's name has no ',', which separates names, and no '*', which stands for all paths";
+            return Err(table.required("name")?.error(message));
+        }
         Some(name) => name.to_owned(),
         // A to Z, AA to ZZ, AAA to LLL.
         None => char::from(b'A' + (at % 26) as u8).to_string().repeat(at / 26 + 1),

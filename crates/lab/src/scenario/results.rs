@@ -5,6 +5,7 @@ use super::model::{
     WindowMetric,
 };
 use crate::metric::{self, Series};
+use crate::runs::is_column;
 use anabranch_policy::time::Duration;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity::Share;
@@ -93,6 +94,9 @@ pub fn metrics(top: &Reader<'_>, sample: Duration) -> Result<Vec<WindowMetric>, 
         let name = name_item.text()?.to_owned();
         if metric::find(&name).is_some() {
             return Err(name_item.error(format!("'{name}' is a built-in metric: choose another name")));
+        }
+        if is_column(&name) {
+            return Err(name_item.error(format!("tables of runs have a column '{name}' already: choose another name")));
         }
         let level = |key: &str| table.get(key).map(|item| item.number()).transpose();
         let mut kinds: Vec<WindowKind> = level("falls_below")?.map(WindowKind::FallsBelow).into_iter().collect();

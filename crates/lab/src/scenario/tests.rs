@@ -84,6 +84,20 @@ fn without_transfer(text: &str, options: &[String]) -> anabranch_settings::tree:
 }
 
 #[test]
+fn a_name_that_stands_for_something_else_in_tables_and_keys_is_refused() {
+    let wrong = |option: &str| motivation(&[option]).unwrap_err().message().to_owned();
+    for name in ["\"A,B\"", "\"*\""] {
+        assert!(wrong(&format!("paths.0.name={name}")).contains("no ',', which separates names"), "{name}");
+    }
+    for name in ["seed", "policy", "set", "key", "experiment"] {
+        let metric = format!("metrics=[{{ name = \"{name}\", series = \"rtt\", window = \"1..20 s\", path = \"A\" }}]");
+        assert!(wrong(&metric).contains(&format!("a column '{name}' already")), "{name}: {}", wrong(&metric));
+        let derived = format!("derived=[{{ name = \"{name}\", of = \"throughput\", deviation = true }}]");
+        assert!(wrong(&derived).contains(&format!("a column '{name}' already")), "{name}: {}", wrong(&derived));
+    }
+}
+
+#[test]
 fn coverage_is_a_list_of_points_in_order_of_time() {
     let set = |value: &str| motivation(&[&format!("paths.A.links.bottleneck.coverage={value}")]);
     let scenario = set(r#"[{ at = "10 s" }, { at = "25 s", rate = "10 %", loss = "20 %" }]"#).unwrap();
