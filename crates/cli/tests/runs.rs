@@ -112,6 +112,11 @@ fn shards_together_are_the_grid_on_one_machine_and_a_missing_one_is_told() {
     assert_eq!(whole.len(), 8);
     assert_eq!(identities(&at("merged").join("runs.parquet")), whole);
 
+    std::fs::create_dir_all(at("empty")).expect("it is ours");
+    let output = merge(&["late", "empty"]);
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert!(words(&output).contains("empty has no file runs.jsonl or runs-I-of-N.jsonl"), "{}", words(&output));
+
     let late = at("late").join("runs-2-of-3.jsonl");
     let mut damaged = std::fs::read(&late).expect("it was written");
     damaged.extend(b"{\"kind\": \n");

@@ -87,7 +87,14 @@ pub fn merge_rows(places: &[PathBuf], out: &Path) -> Result<bool, Diagnostic> {
     let lines = out.join("runs.jsonl");
     let mut files: Vec<PathBuf> = lines.exists().then(|| lines.clone()).into_iter().collect();
     for place in places {
-        for file in files_in(place)? {
+        let found = files_in(place)?;
+        if found.is_empty() {
+            let place = place.display();
+            return Err(Diagnostic::plain(format!(
+                "{place} has no file runs.jsonl or runs-I-of-N.jsonl: nothing to merge"
+            )));
+        }
+        for file in found {
             if !files.contains(&file) {
                 files.push(file);
             }
@@ -128,4 +135,20 @@ fn files_in(place: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reproduce_is_named_only_for_what_it_reproduces() {
+        let said = |document: &Document| what_is_not_run(document).expect("a scenario").expect("it has a sweep");
+        let known = SCENARIOS.iter().find(|known| known.name == "lm3_evaluation").expect("it comes with the program");
+        let of_program = known.document(&[]);
+        assert!(said(&of_program).ends_with(", or `reproduce lm3_evaluation`"), "{}", said(&of_program));
+        let mut own = of_program.clone();
+        own.source.text.push_str("# my copy\n");
+        assert!(said(&own).contains("--grid '") && !said(&own).contains("reproduce"), "{}", said(&own));
+    }
 }
