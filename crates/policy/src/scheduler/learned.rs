@@ -25,6 +25,8 @@ pub use network::Network;
 
 const WEIGHTS: Weights = Weights;
 
+const SUMMARY: &str = "Weights of the network's connections; paths beyond those that it was trained with have weight 1";
+
 /// The setting `weights`.
 struct Weights;
 
@@ -37,7 +39,7 @@ impl Setting for Weights {
 
     fn parameter(&self) -> Parameter {
         let (default, values) = ("built-in".to_owned(), "built-in | @FILE, of anabranch.learned in Python".to_owned());
-        Parameter { name: self.name(), default, values, summary: "Weights of the network's connections" }
+        Parameter { name: self.name(), default, values, summary: SUMMARY }
     }
 
     fn default(&self) -> Network {
