@@ -85,6 +85,12 @@ pub struct PolicyRuns {
 }
 
 impl PolicyRuns {
+    /// Of how many runs an estimate is, if not of all: some have no value, as of a transfer that did not end in time.
+    pub fn part(&self, estimate: &Estimate) -> String {
+        let all = self.records.len();
+        if estimate.count < all { format!(", {} of {all} runs", estimate.count) } else { String::new() }
+    }
+
     /// The scheme: `lm3` of `lm3@linux`.
     pub fn scheme(&self) -> &str {
         &self.contender.scheme

@@ -57,11 +57,12 @@ pub fn side_by_side(outcome: &Outcome) -> String {
 
 fn cell(runs: &PolicyRuns, metric: &str) -> String {
     let Some(estimate) = runs.estimate(metric) else { return "–".to_owned() };
+    let mut text = readable(estimate.mean);
     if estimate.half_width.is_finite() {
-        format!("{} ± {}", readable(estimate.mean), readable(estimate.half_width))
-    } else {
-        readable(estimate.mean)
+        text.push_str(&format!(" ± {}", readable(estimate.half_width)));
     }
+    text.push_str(&runs.part(&estimate));
+    text
 }
 
 fn against(first: &PolicyRuns, runs: &PolicyRuns, metric: &str) -> String {
@@ -98,6 +99,7 @@ mod tests {
         let other = runs([Some(1.0), Some(2.0), Some(4.0), None]);
         let said = against(&first, &other, "completion");
         assert!(said.starts_with("+100.0"), "{said}");
+        assert!(cell(&first, "completion").ends_with(", 3 of 4 runs"), "{}", cell(&first, "completion"));
         assert_eq!(against(&first, &runs([None; 4]), "completion"), "–");
     }
 }

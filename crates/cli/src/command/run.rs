@@ -70,7 +70,7 @@ fn metrics_table(outcome: &Outcome, runs: &anabranch_lab::record::PolicyRuns) ->
         } else {
             String::new()
         };
-        Some(vec![label, readable(estimate.mean), unit.to_owned(), interval])
+        Some(vec![label + &runs.part(&estimate), readable(estimate.mean), unit.to_owned(), interval])
     };
     let rows: Vec<Vec<String>> = metric_names(outcome).into_iter().filter_map(row).collect();
     table::render(&["metric", "mean", "unit", "95 % interval"], &rows)
