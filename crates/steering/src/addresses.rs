@@ -62,11 +62,11 @@ impl Addresses {
         self.known.values().any(|known| known.id == id && known.deprecated)
     }
 
-    /// Whether a subflow from `other`, which is deprecated, has the path on which one from an address would be.
+    /// Whether a subflow from `other`, which is deprecated and not gone, has the path on which one from an address would be.
     pub fn is_replacement(&self, id: AddressId, other: IpAddr) -> bool {
         let found = self.known.iter().find(|(_, known)| known.id == id);
         found.zip(self.known.get(&other)).is_some_and(|((address, known), old)| {
-            old.deprecated && old.id != id && old.interface == known.interface && other.is_ipv4() == address.is_ipv4()
+            old.up && old.deprecated && old.id != id && old.interface == known.interface && other.is_ipv4() == address.is_ipv4()
         })
     }
 

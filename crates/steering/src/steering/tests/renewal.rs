@@ -89,6 +89,23 @@ fn a_deprecated_address_is_replaced_when_its_subflow_has_ended() {
     assert_eq!(beginnings(&mut steering), [NEW]);
 }
 
+/// The last subflow of a connection is not closed by us, and the kernel may keep it for minutes.
+#[test]
+fn the_only_address_that_is_deprecated_replaced_and_gone_is_joined_from_its_replacement() {
+    for (manager, deprecated_first) in [("full_mesh", true), ("goodput_trial", true), ("goodput_trial", false)] {
+        let mut steering = connected(manager, false);
+        steering.handle_event(at(205), &down(IpAddr::from([10, 0, 2, 1])));
+        let event = Event::SubflowClosed { token: TOKEN, endpoints: endpoints(2, 40_001), error: 0 };
+        steering.handle_event(at(206), &event);
+        let deprecated = Event::AddressDeprecated { address: OLD };
+        let events = if deprecated_first { [deprecated, up(NEW)] } else { [up(NEW), deprecated] };
+        events.iter().for_each(|event| steering.handle_event(at(210), event));
+        assert_eq!(beginnings(&mut steering), [] as [IpAddr; 0], "the path is there");
+        steering.handle_event(at(220), &down(OLD));
+        assert_eq!(beginnings(&mut steering), [NEW], "{manager} {deprecated_first}");
+    }
+}
+
 #[test]
 fn an_address_that_is_deprecated_no_more_is_joined_from() {
     let mut steering = connected("full_mesh", false);
