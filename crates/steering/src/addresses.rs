@@ -66,7 +66,11 @@ impl Addresses {
     pub fn is_replacement(&self, id: AddressId, other: IpAddr) -> bool {
         let found = self.known.iter().find(|(_, known)| known.id == id);
         found.zip(self.known.get(&other)).is_some_and(|((address, known), old)| {
-            old.up && old.deprecated && old.id != id && old.interface == known.interface && other.is_ipv4() == address.is_ipv4()
+            old.up
+                && old.deprecated
+                && old.id != id
+                && old.interface == known.interface
+                && other.is_ipv4() == address.is_ipv4()
         })
     }
 

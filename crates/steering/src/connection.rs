@@ -1,5 +1,6 @@
 //! A connection as it is known from events and samples.
 
+use crate::attempts::Attempts;
 use crate::estimator::{Estimator, Reading};
 use crate::sample::{ConnectionSample, Endpoints, SubflowSample, TcpState};
 use crate::status::ClosedSubflow;
@@ -49,6 +50,7 @@ pub(crate) struct Connection {
     pub announced: BTreeSet<AddressId>,
     /// What the path manager asked for, and would take a path that there is by another address.
     pub postponed: Vec<PathAction>,
+    pub attempts: Attempts,
     pub closed: VecDeque<ClosedSubflow>,
     pub estimator: Estimator,
     /// When the path manager is measured for next, and told again that the connection is blocked.
@@ -83,6 +85,7 @@ impl Connection {
             remotes: BTreeMap::new(),
             announced: BTreeSet::new(),
             postponed: Vec::new(),
+            attempts: Attempts::default(),
             closed: VecDeque::new(),
             estimator: Estimator::default(),
             next_measured: Instant::ZERO,
@@ -166,6 +169,7 @@ impl Connection {
         if self.subflows.len() >= MOST_SUBFLOWS {
             return None;
         }
+        self.attempts.see(endpoints);
         let id = self.allot_subflow();
         let remote = self.remote_id(endpoints.remote, remote_id);
         self.subflows.push(Subflow::new(id, endpoints, local, remote, now));
@@ -176,6 +180,12 @@ impl Connection {
     pub fn allot_subflow(&mut self) -> SubflowId {
         self.next_subflow += 1;
         SubflowId(self.next_subflow - 1)
+    }
+
+    /// Forgets an attempt that gives way to another: neither it nor its end is told.
+    pub fn give_up(&mut self, endpoints: Endpoints) {
+        self.subflows.retain(|subflow| subflow.endpoints != endpoints);
+        self.attempts.give_up(endpoints);
     }
 
     /// Removes a subflow.

@@ -9,6 +9,7 @@
 //! is the simulated host.
 
 mod addresses;
+mod attempts;
 pub mod command;
 pub mod connection;
 pub mod estimator;

@@ -25,6 +25,8 @@ pub enum Occasion {
     Role,
     /// A demoted path is used for a moment, to be measured, or that moment is over.
     Probe,
+    /// An attempt to join whose next SYN is far away gives way to a new one.
+    Unanswered,
 }
 
 /// Why a command was given.

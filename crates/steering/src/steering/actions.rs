@@ -1,15 +1,16 @@
 //! Turns actions of the path manager into commands.
 
 use super::state::Steering;
+use crate::attempts::is_long;
 use crate::command::Command;
 use crate::connection::Connection;
-use crate::sample::{Endpoints, TcpState, Token};
+use crate::sample::{Endpoints, SubflowSample, TcpState, Token};
 use crate::settings::Control;
 use crate::status::{Decision, Occasion, Why};
 use crate::subflow::Subflow;
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::{PathAction, PathEvent};
-use anabranch_policy::time::{Duration, Instant};
+use anabranch_policy::time::Instant;
 use core::net::IpAddr;
 
 /// Most commands that wait to be taken.
@@ -20,17 +21,12 @@ const MOST_DECISIONS: usize = 1_024;
 /// Most actions of a connection that are postponed.
 const MOST_POSTPONED: usize = 256;
 
-/// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data
-/// again that is not acknowledged at data level.
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
-
 /// A subflow between two addresses.
 #[derive(Clone, Copy, Debug)]
 enum Joined {
     /// Established, or about to be.
     Here,
-    /// Its next SYN would come after more than [`LONGEST_WAIT`]: a path that works again is joined sooner by a new
-    /// attempt.
+    /// Its next SYN is far away: a path that works again is joined sooner by a new attempt.
     Unanswered(Endpoints),
 }
 
@@ -87,8 +83,7 @@ impl Steering {
                 match address.and_then(|address| self.joined(connection, address, remote)) {
                     Some(Joined::Here) => return true,
                     Some(Joined::Unanswered(endpoints)) => {
-                        let destroy = |token, _: &Connection| Some(Command::DestroySubflow { token, endpoints });
-                        let _ = self.command(now, occasion, connection, destroy);
+                        let _ = self.give_up(now, occasion, connection, endpoints);
                     }
                     None => {}
                 }
@@ -180,12 +175,39 @@ impl Steering {
             let Some(sample) = &subflow.sample else { return Some(Joined::Here) };
             match sample.state {
                 TcpState::Closing => None,
-                TcpState::Opening if sample.rto > LONGEST_WAIT => Some(Joined::Unanswered(subflow.endpoints)),
+                TcpState::Opening if is_long(sample.rto) => Some(Joined::Unanswered(subflow.endpoints)),
                 TcpState::Opening | TcpState::Established => Some(Joined::Here),
             }
         });
         let first = all.next();
         all.find(|joined| matches!(joined, Joined::Here)).or(first)
+    }
+
+    /// Ends an attempt that another follows.
+    fn give_up(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        connection: ConnectionId,
+        endpoints: Endpoints,
+    ) -> Option<()> {
+        self.command(now, occasion, connection, |token, _| Some(Command::DestroySubflow { token, endpoints }))?;
+        self.connections.get_mut(self.tokens.get(&connection)?)?.give_up(endpoints);
+        Some(())
+    }
+
+    /// Replaces an attempt of ours whose next SYN is far away.
+    pub(super) fn renew(&mut self, now: Instant, token: Token, sample: &SubflowSample) -> Option<()> {
+        let known = self.connections.get(&token).filter(|_| sample.state == TcpState::Opening)?;
+        let (connection, endpoints, occasion) = (known.id, sample.endpoints, Occasion::Unanswered);
+        let backup = known.attempts.is_late(now, endpoints, sample.rto)?;
+        let (local, remote) = (endpoints.local.ip(), endpoints.remote);
+        let id = known.find(endpoints).and_then(|id| known.subflow(id)).filter(|subflow| !subflow.told)?.local;
+        self.give_up(now, occasion, connection, endpoints)?;
+        let backup = backup || self.reserved.contains(&local);
+        self.command(now, occasion, connection, |token, _| {
+            Some(Command::CreateSubflow { token, local, local_id: id.0, remote, backup })
+        })
     }
 
     /// Gives a command that opens or closes something.

@@ -25,6 +25,7 @@ impl Steering {
                 if let Some(id) = self.addresses.lower(address) {
                     self.tell(now, Occasion::Change, &PathEvent::AddressDown { id });
                     self.close_all_from(now, id);
+                    self.connections.values_mut().for_each(|known| known.attempts.forget(address));
                     self.reconsider_all(now);
                 }
             }
@@ -94,12 +95,21 @@ impl Steering {
             }
             Event::SubflowEstablished { endpoints, remote_id, backup, .. } => {
                 let known = connection.find(endpoints);
+                connection.attempts.succeed(endpoints);
                 if let Some(subflow) = known.or_else(|| self.add_subflow(now, token, endpoints, remote_id)) {
                     self.establish_subflow(now, token, subflow, backup);
                 }
             }
+            Event::SubflowClosed { endpoints, .. } if connection.attempts.was_given_up(endpoints) => {}
             Event::SubflowClosed { endpoints, error, .. } => {
-                let subflow = connection.find_closed(endpoints);
+                let mut subflow = connection.find_closed(endpoints);
+                // One that was refused at once is in no sample.
+                if subflow.is_none()
+                    && let Some(attempt) = connection.attempts.end(endpoints)
+                {
+                    subflow = self.add_subflow(now, token, attempt, 0);
+                }
+                let Some(connection) = self.connections.get(&token) else { return };
                 let closed = subflow.and_then(|subflow| connection.subflow(subflow)).map(|closed| closed.endpoints);
                 let reason = reason(error, closed.is_some_and(|endpoints| self.has_closed(endpoints)));
                 let connection = self.connections.get_mut(&token);

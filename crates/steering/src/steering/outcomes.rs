@@ -16,6 +16,11 @@ impl Steering {
             decision.outcome = Some(outcome);
         }
         if outcome == Outcome::Done {
+            if let Command::CreateSubflow { token, local, remote, backup, .. } = command
+                && let Some(known) = self.connections.get_mut(&token)
+            {
+                known.attempts.begin(now, local, remote, backup && !self.reserved.contains(&local));
+            }
             return;
         }
         self.counters.refused += 1;

@@ -123,9 +123,13 @@ impl Steering {
         let Some(subflow) = known.subflow_mut(id) else { return };
         let timed_out = subflow.observe(now, span, sample.clone());
         if is_established(sample) {
+            known.attempts.succeed(sample.endpoints);
             self.establish_subflow(now, token, id, sample.backup_local || sample.backup_remote);
         }
         self.keep_role(now, token, id, sample);
+        if self.renew(now, token, sample).is_some() {
+            return;
+        }
         if timed_out {
             self.pass_on(now, token, SubflowChange::TimedOut(id));
         }

@@ -16,6 +16,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+mod attempts;
 mod renewal;
 
 const TOKEN: Token = Token(7);
