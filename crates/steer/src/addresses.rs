@@ -24,6 +24,8 @@ pub struct Addresses {
     /// Those of them for nothing new.
     deprecated: BTreeSet<IpAddr>,
     routeless: Routeless,
+    /// All of the host, whether or not paths can begin there.
+    own: BTreeSet<IpAddr>,
 }
 
 /// Known addresses without a route, and when that was first seen.
@@ -68,6 +70,7 @@ impl Addresses {
             names: BTreeMap::new(),
             deprecated: BTreeSet::new(),
             routeless: Routeless::default(),
+            own: BTreeSet::new(),
         })
     }
 
@@ -82,6 +85,7 @@ impl Addresses {
     /// An error of the kernel.
     pub fn look(&mut self) -> io::Result<Vec<Event>> {
         let snapshot = Snapshot::take(&mut self.netlink)?;
+        self.own = snapshot.interfaces.iter().flat_map(|interface| interface.held.iter().copied()).collect();
         let mut now = usable(&snapshot, &self.wanted);
         now.retain(|address, (_, preferred)| *preferred || self.known.contains_key(address));
         let deprecated = now.iter().filter(|(_, (_, preferred))| !preferred).map(|(address, _)| *address).collect();
@@ -131,6 +135,11 @@ impl Addresses {
     /// Those of [`Self::known`] that are for nothing new: their preferred lifetime has ended, and paths from them stay.
     pub fn deprecated(&self) -> &BTreeSet<IpAddr> {
         &self.deprecated
+    }
+
+    /// All addresses of the host, as of the last look.
+    pub fn own(&self) -> &BTreeSet<IpAddr> {
+        &self.own
     }
 
     /// Those that can be used now, with their interfaces.

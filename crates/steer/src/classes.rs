@@ -5,15 +5,17 @@ use anabranch_policy::path_manager::PathManager;
 use anabranch_policy::time::Instant;
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
-use anabranch_steering::sample::{ConnectionSample, HostSample, Owner, Token};
+use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner, SubflowSample, Token};
 use anabranch_steering::settings::Settings;
 use anabranch_steering::status::{ConnectionStatus, Counters, Decision};
 use anabranch_steering::steering::Steering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
 /// What a rule asks of a connection; what is not said fits all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Condition {
     /// The peer's address at the beginning, and how many of its first bits count.
     pub remote: Option<(IpAddr, u8)>,
@@ -21,8 +23,19 @@ pub struct Condition {
     pub port: Option<u16>,
     /// The user whose socket it is.
     pub user: Option<u32>,
-    /// The control group of its socket, by its identifier: the inode of its directory.
-    pub cgroup: Option<u64>,
+    /// The control group of its socket.
+    pub cgroup: Option<Group>,
+}
+
+/// A control group by its directory, which may be made later, and again: that of a service is, when it starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group(pub PathBuf);
+
+impl Group {
+    /// Its identifier now, the inode of its directory; none if there is none.
+    pub fn id(&self) -> Option<u64> {
+        std::fs::metadata(&self.0).ok().filter(std::fs::Metadata::is_dir).map(|found| found.ino())
+    }
 }
 
 impl Condition {
@@ -34,7 +47,10 @@ impl Condition {
         self.remote.is_none_or(|prefix| is_within(remote.ip(), prefix))
             && self.port.is_none_or(|port| port == remote.port())
             && self.user.is_none_or(|user| owner.is_some_and(|owner| owner.uid == user))
-            && self.cgroup.is_none_or(|cgroup| owner.is_some_and(|owner| owner.cgroup == Some(cgroup)))
+            && self.cgroup.as_ref().is_none_or(|cgroup| {
+                let of_socket = owner.and_then(|owner| owner.cgroup);
+                of_socket.is_some() && of_socket == cgroup.id()
+            })
     }
 }
 
@@ -82,14 +98,23 @@ pub struct Classes {
     rules: Vec<(Condition, Option<usize>)>,
     /// The first is for connections that no rule fits.
     machines: Vec<Machine>,
-    /// Connections that were judged by rules: the peer at their beginning, and the machine; none: left alone.
-    judged: BTreeMap<Token, (SocketAddr, Option<usize>)>,
-    /// The peer at the beginning of connections that the classes before knew: their first subflows may have ended since.
-    beginnings: BTreeMap<Token, SocketAddr>,
+    /// Connections that were judged, if there are rules or they stay on this host: their beginning, and the machine; none:
+    /// left alone.
+    judged: BTreeMap<Token, (Endpoints, Option<usize>)>,
+    /// The beginning of connections that the classes before knew: their first subflows may have ended since.
+    beginnings: BTreeMap<Token, Endpoints>,
+    /// The host's addresses, whether or not paths can begin there.
+    own: BTreeSet<IpAddr>,
     /// Our addresses with the names of their interfaces.
     interfaces: BTreeMap<IpAddr, String>,
     /// Names of interfaces that are for the time when no other works.
     reserve: Vec<String>,
+    /// Subflows that are backups by the doing of who steered before, until the first sample.
+    held_back: BTreeSet<(Token, Endpoints)>,
+    /// What the first sample shows as backups are such subflows, but for those from these addresses.
+    takes_over: Option<BTreeSet<IpAddr>>,
+    /// Commands for connections that are left alone now.
+    last_words: VecDeque<Command>,
     left_alone: u64,
 }
 
@@ -101,8 +126,12 @@ impl From<Steering> for Classes {
             machines,
             judged: BTreeMap::new(),
             beginnings: BTreeMap::new(),
+            own: BTreeSet::new(),
             interfaces: BTreeMap::new(),
             reserve: Vec::new(),
+            held_back: BTreeSet::new(),
+            takes_over: None,
+            last_words: VecDeque::new(),
             left_alone: 0,
         }
     }
@@ -124,15 +153,53 @@ impl Classes {
 
     /// Takes over from others, before the first sample: what they held back is used again, unless it is to wait here too.
     pub fn succeed(&mut self, before: &Self) {
-        let judged = before.judged.iter().map(|(token, (remote, _))| (*token, *remote));
-        self.beginnings = before.beginnings.iter().map(|(token, remote)| (*token, *remote)).chain(judged).collect();
-        self.beginnings.extend(before.connections().map(|known| (known.token, known.initial.remote)));
-        let held_back: BTreeSet<_> = before.machines().flat_map(Steering::held_back).collect();
+        let judged = before.judged.iter().map(|(token, (initial, _))| (*token, *initial));
+        self.beginnings = before.beginnings.iter().map(|(token, initial)| (*token, *initial)).chain(judged).collect();
+        self.beginnings.extend(before.connections().map(|known| (known.token, known.initial)));
+        self.own.clone_from(&before.own);
+        self.inherit(before.held_back());
+    }
+
+    /// Takes over from a daemon that ended without making backups what they were: those that the first sample shows are
+    /// used again, unless they are to wait here too. Those from the addresses `except` are others' doing.
+    pub fn take_over(&mut self, except: BTreeSet<IpAddr>) {
+        self.takes_over = Some(except);
+    }
+
+    fn inherit(&mut self, held_back: BTreeSet<(Token, Endpoints)>) {
         self.machines.iter_mut().for_each(|machine| machine.steering.inherit(held_back.clone()));
+        self.held_back = held_back;
+    }
+
+    /// Subflows that are backups by our doing.
+    pub fn held_back(&self) -> BTreeSet<(Token, Endpoints)> {
+        self.machines().flat_map(Steering::held_back).collect()
+    }
+
+    /// Whether subflows from an address are to be backups for now.
+    pub fn holds_back(&self, address: IpAddr) -> bool {
+        let is_reserve = self.interfaces.get(&address).is_some_and(|name| self.reserve.contains(name));
+        is_reserve || self.held_back().iter().any(|(_, endpoints)| endpoints.local.ip() == address)
+    }
+
+    /// These are the host's addresses.
+    pub fn own(&mut self, addresses: BTreeSet<IpAddr>) {
+        self.own = addresses;
+    }
+
+    /// Whether a connection leads to this host itself: none of its packets may leave by an uplink (RFC 1122, section
+    /// 3.2.1.3).
+    fn stays_here(&self, initial: Endpoints) -> bool {
+        let (local, remote) = (initial.local.ip().to_canonical(), initial.remote.ip().to_canonical());
+        local.is_loopback() || remote.is_loopback() || self.own.contains(&remote)
     }
 
     /// Judges a connection; without an owner only by rules that need none.
-    fn judge(&self, remote: SocketAddr, owner: Option<Owner>) -> Option<usize> {
+    fn judge(&self, initial: Endpoints, owner: Option<Owner>) -> Option<usize> {
+        if self.stays_here(initial) {
+            return None;
+        }
+        let remote = initial.remote;
         let found = self.rules.iter().find(|(condition, _)| condition.fits(remote, owner));
         found.map_or(Some(0), |(_, machine)| *machine)
     }
@@ -166,7 +233,6 @@ impl Classes {
             Event::AddressDeprecated { .. } | Event::Overrun => {
                 self.machines.iter_mut().for_each(|machine| machine.steering.handle_event(now, event))
             }
-            _ if self.rules.is_empty() => self.machines[0].steering.handle_event(now, event),
             _ => self.handle_event_of_a_connection(now, event),
         }
     }
@@ -175,12 +241,16 @@ impl Classes {
     fn handle_event_of_a_connection(&mut self, now: Instant, event: &Event) {
         let token = match *event {
             Event::Created { token, endpoints, .. } | Event::Established { token, endpoints, .. } => {
-                if self.rules.iter().any(|(condition, _)| condition.needs_owner()) {
+                let needs_owner = || self.rules.iter().any(|(condition, _)| condition.needs_owner());
+                if !self.stays_here(endpoints) && needs_owner() {
                     return;
                 }
-                let machine = self.judge(endpoints.remote, None);
+                let machine = self.judge(endpoints, None);
                 self.left_alone += u64::from(machine.is_none() && !self.judged.contains_key(&token));
-                self.judged.insert(token, (endpoints.remote, machine));
+                self.judged.remove(&token);
+                if machine.is_none() || !self.rules.is_empty() {
+                    self.judged.insert(token, (endpoints, machine));
+                }
                 token
             }
             Event::Closed { token }
@@ -193,7 +263,8 @@ impl Classes {
                 return;
             }
         };
-        let machine = self.judged.get(&token).and_then(|(_, machine)| *machine);
+        let unjudged = self.rules.is_empty().then_some(0);
+        let machine = self.judged.get(&token).map_or(unjudged, |(_, machine)| *machine);
         if matches!(event, Event::Closed { .. }) {
             self.judged.remove(&token);
         }
@@ -203,7 +274,12 @@ impl Classes {
     }
 
     pub fn handle_sample(&mut self, sample: &HostSample) {
-        if self.rules.is_empty() {
+        if let Some(except) = self.takes_over.take() {
+            self.inherit(backups(sample, &except));
+        }
+        let held_back = core::mem::take(&mut self.held_back);
+        let stays_here = |connection: &ConnectionSample| connection.initial().is_some_and(|it| self.stays_here(it));
+        if self.rules.is_empty() && self.judged.is_empty() && !sample.connections.iter().any(stays_here) {
             return self.machines[0].steering.handle_sample(sample);
         }
         self.judged.retain(|token, _| sample.has(*token));
@@ -212,8 +288,9 @@ impl Classes {
             self.machines.iter().map(|_| HostSample { at: sample.at, connections: Vec::new() }).collect();
         for connection in &sample.connections {
             let machine = self.judge_sample(connection);
-            if let Some(part) = machine.and_then(|index| parts.get_mut(index)) {
-                part.connections.push(connection.clone());
+            match machine.and_then(|index| parts.get_mut(index)) {
+                Some(part) => part.connections.push(connection.clone()),
+                None => self.release(connection, &held_back),
             }
         }
         for (machine, part) in self.machines.iter_mut().zip(&parts) {
@@ -221,17 +298,31 @@ impl Classes {
         }
     }
 
+    /// Makes regular again what was held back of a connection that is left alone from now on: nobody else would.
+    fn release(&mut self, connection: &ConnectionSample, held_back: &BTreeSet<(Token, Endpoints)>) {
+        let token = connection.token;
+        let was_held =
+            |subflow: &&SubflowSample| subflow.backup_local && held_back.contains(&(token, subflow.endpoints));
+        let promotion =
+            |subflow: &SubflowSample| Command::SetBackup { token, endpoints: subflow.endpoints, backup: false };
+        self.last_words.extend(connection.subflows.iter().filter(was_held).map(promotion));
+    }
+
     fn judge_sample(&mut self, connection: &ConnectionSample) -> Option<usize> {
         if let Some((_, known)) = self.judged.get(&connection.token) {
             return *known;
         }
         // Subflows are in order of their addresses, not of their beginning.
-        let owner = connection.subflows.first()?.owner;
+        let owner = connection.subflows.first().map(|subflow| subflow.owner);
         let before = self.beginnings.remove(&connection.token);
-        let remote = before.or_else(|| Some(connection.initial()?.remote))?;
-        let machine = self.judge(remote, Some(owner));
+        let Some((initial, owner)) = before.or_else(|| connection.initial()).zip(owner) else {
+            return self.rules.is_empty().then_some(0);
+        };
+        let machine = self.judge(initial, Some(owner));
         self.left_alone += u64::from(machine.is_none());
-        self.judged.insert(connection.token, (remote, machine));
+        if machine.is_none() || !self.rules.is_empty() {
+            self.judged.insert(connection.token, (initial, machine));
+        }
         machine
     }
 
@@ -263,6 +354,9 @@ impl Classes {
 
     /// The next command, with the number of the class that it comes from.
     pub fn poll_command(&mut self) -> Option<(usize, Command)> {
+        if let Some(command) = self.last_words.pop_front() {
+            return Some((0, command));
+        }
         let mut machines = self.machines.iter_mut().enumerate();
         machines.find_map(|(index, machine)| Some((index, machine.steering.poll_command()?)))
     }
@@ -288,7 +382,7 @@ impl Classes {
         self.machines().map(Steering::connection_count).sum()
     }
 
-    /// Connections that were left alone, by a rule.
+    /// Connections that were left alone, by a rule or since they lead to this host itself.
     pub fn left_alone(&self) -> u64 {
         self.left_alone
     }
@@ -298,6 +392,16 @@ impl Classes {
     }
 }
 
+/// Subflows that are backups at our end.
+fn backups(sample: &HostSample, except: &BTreeSet<IpAddr>) -> BTreeSet<(Token, Endpoints)> {
+    let counts = |subflow: &&SubflowSample| subflow.backup_local && !except.contains(&subflow.endpoints.local.ip());
+    let of = |connection: &ConnectionSample| {
+        let backups = connection.subflows.iter().filter(counts);
+        backups.map(|subflow| (connection.token, subflow.endpoints)).collect::<Vec<_>>()
+    };
+    sample.connections.iter().flat_map(of).collect()
+}
+
 impl std::fmt::Debug for Classes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Classes").field("rules", &self.rules).finish_non_exhaustive()
@@ -305,80 +409,4 @@ impl std::fmt::Debug for Classes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tcp_info::{SubflowBlock, read_tcp_info};
-    use anabranch_policy::path_manager::TABLE;
-    use anabranch_policy::table::{Settings as PolicySettings, build};
-    use anabranch_steering::sample::{Endpoints, SubflowSample};
-
-    /// A subflow between these addresses, with the peer's identifier of its own.
-    fn subflow(local: &str, remote: &str, remote_id: u8) -> SubflowSample {
-        let of = |text: &str| text.parse().expect("an address");
-        let endpoints = Endpoints { local: of(local), remote: of(remote) };
-        // Established, and nothing else.
-        let mut info = [0; 232];
-        info[0] = 1;
-        let block = SubflowBlock { remote_id, ..SubflowBlock::default() };
-        read_tcp_info(&info, endpoints, block).expect("it is whole")
-    }
-
-    #[test]
-    fn a_connection_is_judged_by_the_peer_at_its_beginning() {
-        let manager = || build(TABLE, "full_mesh", &PolicySettings::new()).expect("it is there");
-        let rule = || Rule {
-            condition: Condition { remote: Some((IpAddr::from([192, 0, 2, 9]), 32)), ..Condition::default() },
-            class: None,
-        };
-        let classes = |rules| Classes::new(rules, manager(), Settings::default());
-        let sample = |subflows| HostSample {
-            at: Instant::ZERO,
-            connections: vec![ConnectionSample {
-                token: Token(7),
-                fallback: false,
-                write_seq: 2,
-                snd_una: 0,
-                rcv_nxt: 0,
-                subflows,
-            }],
-        };
-        // The second address of the peer is the lower one.
-        let first = subflow("10.0.0.1:40000", "192.0.2.9:443", 0);
-        let second = subflow("10.0.0.1:40001", "192.0.2.1:443", 1);
-        let mut with_rule = classes(vec![rule()]);
-        with_rule.handle_sample(&sample(vec![second.clone(), first.clone()]));
-        assert_eq!((with_rule.left_alone(), with_rule.connection_count()), (1, 0));
-        // What the classes before have seen counts after the end of the first subflow.
-        let mut without = classes(Vec::new());
-        without.handle_sample(&sample(vec![second.clone(), first]));
-        for mut before in [with_rule, without] {
-            let mut next = classes(vec![rule()]);
-            next.succeed(&before);
-            before = next;
-            before.handle_sample(&sample(vec![second.clone()]));
-            assert_eq!((before.left_alone(), before.connection_count()), (1, 0));
-        }
-    }
-
-    #[test]
-    fn a_rule_fits_by_all_that_it_says() {
-        let remote: SocketAddr = "192.0.2.77:443".parse().expect("an address");
-        let owner = Some(Owner { uid: 1_000, cgroup: Some(9), absent: false });
-        let net = |text: &str, length| Some((text.parse().expect("an address"), length));
-        let all = Condition { remote: net("192.0.2.64", 26), port: Some(443), user: Some(1_000), cgroup: Some(9) };
-        assert!(all.fits(remote, owner));
-        assert!(!all.fits(remote, None));
-        for other in [
-            Condition { remote: net("192.0.2.0", 26), ..all },
-            Condition { remote: net("::", 0), ..all },
-            Condition { port: Some(80), ..all },
-            Condition { user: Some(0), ..all },
-            Condition { cgroup: Some(8), ..all },
-        ] {
-            assert!(!other.fits(remote, owner), "{other:?}");
-        }
-        assert!(Condition { remote: net("0.0.0.0", 0), ..Condition::default() }.fits(remote, None));
-        let mapped = "[::ffff:192.0.2.77]:443".parse().expect("an address");
-        assert!(all.fits(mapped, owner));
-    }
-}
+mod tests;

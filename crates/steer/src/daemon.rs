@@ -17,6 +17,7 @@ use anabranch_system::Clock;
 use std::collections::BTreeSet;
 use std::future::{Future, pending};
 use std::io;
+use std::net::IpAddr;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
 /// Interval of looks at the kernel's counters.
@@ -39,6 +40,8 @@ pub enum Notice<'a> {
     },
     /// Something that makes connections plain TCP happened, so many times.
     Loss(u64, &'static Loss),
+    /// The endpoint of an address is no backup any more: the connections for which it was one have ended, or do without.
+    Restored(IpAddr),
     /// A sample failed.
     Blind(&'a io::Error),
     /// A sample was taken, and decided about.
@@ -108,6 +111,12 @@ impl Daemon {
         for address in self.addresses.deprecated().clone() {
             self.classes.handle_event(self.clock.now(), &Event::AddressDeprecated { address });
         }
+    }
+
+    /// Takes over from a daemon that was killed: what is a backup at the first sample is used again, unless it is to wait
+    /// here too or the user has made its endpoint one.
+    pub fn take_over(&mut self) {
+        self.classes.take_over(self.hands.backups_of_the_user());
     }
 
     /// Paths over these interfaces are used only while no other works, from now on.
@@ -195,6 +204,9 @@ impl Daemon {
         if self.classes.counters().adopted > adopted {
             self.tell_adopted(tell);
         }
+        for address in self.hands.restore(|address| self.classes.holds_back(address)) {
+            tell(Notice::Restored(address));
+        }
         self.fallen.retain(|token| sample.has(*token));
         self.adopted.retain(|token| sample.has(*token));
         tell(Notice::Sampled { at: sample.at, classes: &self.classes });
@@ -210,7 +222,9 @@ impl Daemon {
 
     /// Looks which addresses there are.
     fn look(&mut self, tell: &mut impl FnMut(Notice<'_>)) -> io::Result<()> {
-        for event in self.addresses.look()? {
+        let events = self.addresses.look()?;
+        self.classes.own(self.addresses.own().clone());
+        for event in events {
             self.handle(&event, tell);
         }
         Ok(())
@@ -233,9 +247,13 @@ impl Daemon {
         }
     }
 
-    /// Makes endpoints of the kernel's path manager what they were. Subflows stay as they are.
+    /// Makes what we made backups regular again: nobody else would. Subflows stay as they are otherwise.
     pub fn end(&mut self) {
-        self.hands.restore();
+        for (token, endpoints) in self.classes.held_back() {
+            // It may have ended.
+            let _ = self.hands.carry_out(&Command::SetBackup { token, endpoints, backup: false });
+        }
+        self.hands.restore(|_| false);
     }
 
     /// How many samples were taken.

@@ -294,7 +294,8 @@ pub fn read_connection(answer: &[u8]) -> Option<(MptcpInfo, Owner)> {
     let content = answer.get(HEADER..)?;
     let info = read_mptcp_info(attribute(content, INFO)?)?;
     let cgroup = attribute(content, CGROUP).and_then(|value| u64_at(value, 0));
-    Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup, absent: u32_at(answer, INODE)? == 0 }))
+    let (absent, ipv6) = (u32_at(answer, INODE)? == 0, is_ipv6(answer)?);
+    Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup, absent, ipv6 }))
 }
 
 /// Reads a socket of TCP; `None` if it is no subflow.
@@ -308,11 +309,16 @@ pub fn read_subflow(answer: &[u8]) -> Option<(Token, SubflowSample)> {
         }
     }
     let block = read_block(ulp?);
-    let is_ipv6 = i32::from(u8_at(answer, 0)?) == nix::libc::AF_INET6;
+    let is_ipv6 = is_ipv6(answer)?;
     let address = |address, port| Some(SocketAddr::new(address_at(answer, address, is_ipv6)?, be16_at(answer, port)?));
     let local = address(LOCAL_ADDRESS, LOCAL_PORT)?;
     let endpoints = Endpoints { local, remote: address(REMOTE_ADDRESS, REMOTE_PORT)? };
     Some((Token(block.token), read_tcp_info(info?, endpoints, block)?))
+}
+
+/// Whether a socket is of IPv6, perhaps with addresses of IPv4.
+fn is_ipv6(answer: &[u8]) -> Option<bool> {
+    Some(i32::from(u8_at(answer, 0)?) == nix::libc::AF_INET6)
 }
 
 fn read_block(value: &[u8]) -> SubflowBlock {

@@ -107,13 +107,22 @@ impl Hands {
         &self.demoted
     }
 
-    /// Makes endpoints that we made backups what they were.
-    pub fn restore(&mut self) {
-        for address in self.demoted.clone() {
+    /// Makes endpoints that we made backups what they were, unless they are still `wanted` so. Returns which ones.
+    pub fn restore(&mut self, wanted: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let over: Vec<IpAddr> = self.demoted.iter().copied().filter(|address| !wanted(*address)).collect();
+        for address in &over {
             // One that is gone needs nothing.
-            let _ = self.set_endpoint(address, false);
+            let _ = self.set_endpoint(*address, false);
+            self.demoted.remove(address);
         }
-        self.demoted.clear();
+        over
+    }
+
+    /// Addresses whose endpoints the user made backups.
+    pub fn backups_of_the_user(&mut self) -> BTreeSet<IpAddr> {
+        let endpoints = self.path_manager.endpoints().unwrap_or_default();
+        let backups = endpoints.into_iter().filter(|endpoint| endpoint.flags & flags::BACKUP != 0);
+        backups.map(|endpoint| endpoint.address).filter(|address| !self.demoted.contains(address)).collect()
     }
 
     /// Why the last command was refused, in the kernel's words.

@@ -17,7 +17,7 @@ mod tcp_info;
 mod tests;
 
 pub use addresses::{Addresses, interface_name, user_id};
-pub use classes::{Class, Classes, Condition, Rule};
+pub use classes::{Class, Classes, Condition, Group, Rule};
 pub use daemon::{Daemon, Notice};
 pub use diag::Sampler;
 pub use events::{Events, open_path_manager, read_event};

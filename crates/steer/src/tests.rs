@@ -111,7 +111,10 @@ fn a_connection_is_read() {
     assert_eq!(connection.write_seq, connection.snd_una);
     assert_eq!(connection.snd_una, 0xdc9a_2b74_04bf_e5bf);
     assert_eq!(connection.bytes_acked, Some(10));
-    assert_eq!((owner.uid, owner.cgroup), (1_000, Some(9)));
+    assert_eq!((owner.uid, owner.cgroup, owner.ipv6), (1_000, Some(9), false));
+    let mut of_ipv6 = answer(&info, None);
+    of_ipv6[0] = 10;
+    assert_eq!(read_connection(&of_ipv6).map(|(_, owner)| owner.ipv6), Some(true));
     // 5.15 ends with the checksums' flag, and one byte of padding for each of its eight.
     let (older, _) = read_connection(&answer(&info[..48], None)).expect("it is one");
     assert_eq!((older.bytes_acked, older.snd_una), (None, connection.snd_una));

@@ -178,4 +178,6 @@ pub struct Owner {
     pub cgroup: Option<u64>,
     /// No program has it: it was closed, or has not been accepted.
     pub absent: bool,
+    /// It is of IPv6, so that the connection may have subflows of both families.
+    pub ipv6: bool,
 }

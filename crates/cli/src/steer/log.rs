@@ -88,6 +88,9 @@ fn in_words(notice: &Notice<'_>) -> String {
         Notice::Adopted(token) => format!("{}: adopted", name(*token)),
         Notice::FellBack(token) => format!("{}: fell back to TCP", name(*token)),
         Notice::Loss(times, what) => format!("{times} times: {}", what.text),
+        Notice::Restored(address) => {
+            format!("{address}: its endpoint is no backup any more, as no connection needs that now")
+        }
         Notice::Blind(error) => format!("no sample: {error}"),
         Notice::Sampled { at, .. } => format!("a sample at {at:?}"),
         Notice::Command { command, outcome, refusal, why } => {
@@ -95,9 +98,9 @@ fn in_words(notice: &Notice<'_>) -> String {
             let outcome = match (outcome, refusal) {
                 (Outcome::Done, _) => String::new(),
                 (_, Some(refusal)) => format!(": {refusal}"),
-                (Outcome::Refused(errno), None) => format!(": refused, errno {errno}"),
+                (Outcome::Refused(errno), None) => format!(": {}", words::refused(*errno)),
                 (Outcome::Unsupported, None) => {
-                    ": its path manager cannot, which is told once for each address".to_owned()
+                    format!(": {}, which is told once for each address", words::CANNOT)
                 }
             };
             format!("{}{why}{outcome}", words::command(command))
@@ -113,13 +116,14 @@ fn to_json(notice: &Notice<'_>) -> Value {
         Notice::Loss(times, what) => {
             json!({ "kind": "loss_of_mptcp", "times": times, "cause": what.cause, "what": what.text })
         }
+        Notice::Restored(address) => json!({ "kind": "endpoint_restored", "address": address }),
         Notice::Blind(error) => json!({ "kind": "no_sample", "error": error.to_string() }),
         Notice::Sampled { .. } => json!({ "kind": "sample" }),
         Notice::Command { command, outcome, refusal, why } => {
             let mut line = command_to_json(command);
             if let Some(fields) = line.as_object_mut() {
                 fields.insert("done".to_owned(), json!(*outcome == Outcome::Done));
-                fields.insert("refusal".to_owned(), json!(refusal));
+                fields.insert("refusal".to_owned(), json!(words::refusal(*outcome, *refusal)));
                 fields.extend(why.map(|why| ("why".to_owned(), why_to_json(why))));
             }
             line

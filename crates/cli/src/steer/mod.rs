@@ -67,6 +67,7 @@ fn check(options: &SteerOptions, ground: &Ground) -> Result<(), Diagnostic> {
             .into_iter()
             .map(|line| format!("{line}\n")),
     );
+    text.extend(options.missing_groups().into_iter().map(|line| format!("{line}\n")));
     text += &format!("policy: {}\n", options.policy());
     text.extend(options.rules.iter().map(|rule| format!("rule: {rule}\n")));
     print(&text);
@@ -125,7 +126,8 @@ fn refuse_loopback<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()
 fn at_start(options: &SteerOptions, ground: &Ground) -> Result<Vec<String>, Diagnostic> {
     let unused = unused(options, ground, &usable(options)?)?;
     let policy = format!("policy {}", options.policy());
-    Ok([ground.describe(), absent(options.interfaces()), unused, vec![policy]].concat())
+    let groups = options.missing_groups();
+    Ok([ground.describe(), absent(options.interfaces()), unused, groups, vec![policy]].concat())
 }
 
 fn cannot(error: &io::Error) -> Diagnostic {
@@ -164,13 +166,16 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     daemon.note_endpoints(move |endpoint| note(&noted, endpoint));
     let roles = Roles::new(&options.care, &options.backups);
     daemon.reserve(roles.reserve());
+    if !options.opens_backups() {
+        daemon.take_over();
+    }
     keep_only(Capability::NET_ADMIN)
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     for line in at_start(options, &ground)? {
         log.say(&line);
     }
     let mut observer = Observer::new(host.clone(), ground.future().to_string());
-    observer.begin(options.policy());
+    observer.begin(&options.policy());
     let source = Source::of_the_kernel("steer", host).with_roles(roles.clone());
     let _serving = Serving::start(listeners, Some(source));
     service_manager::ready();
@@ -179,10 +184,10 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let again = read_again(again, Taken { keys: &TAKEN, counts: "from now on" }, |new: &SteerOptions| {
         new.check()?;
         let classes = refuse_loopback(new.interfaces()).and_then(|()| new.classes(settings))?;
-        absent(new.interfaces()).iter().for_each(|line| log.say(line));
+        absent(new.interfaces()).iter().chain(&new.missing_groups()).for_each(|line| log.say(line));
         roles.set(&new.care, &new.backups);
         // The receiver lives as long as this.
-        let _ = sender.send(Wish::Replace(Box::new(classes), new.policy().to_owned()));
+        let _ = sender.send(Wish::Replace(Box::new(classes), new.policy()));
         Ok(Vec::new())
     });
     let governed = govern(&roles, Vec::new, |reserve, _| {

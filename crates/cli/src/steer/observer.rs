@@ -8,6 +8,7 @@ use crate::uplink_care::traffic;
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_steer::{Classes, Notice, interface_name};
+use anabranch_steering::command::Outcome;
 use anabranch_steering::estimator::Blocked;
 use anabranch_steering::event::Event;
 use anabranch_steering::sample::{SubflowSample, TcpState};
@@ -69,8 +70,10 @@ impl Observer {
             Notice::Event(Event::AddressDown { address }) => {
                 self.interfaces.remove(address);
             }
-            Notice::Command { command, refusal, why, .. } => {
-                *self.commands.entry(words::kind(command).to_owned()).or_default() += 1;
+            Notice::Command { command, outcome, refusal, why } => {
+                if *outcome == Outcome::Done {
+                    *self.commands.entry(words::kind(command).to_owned()).or_default() += 1;
+                }
                 keep(
                     &mut self.decisions,
                     MOST_DECISIONS,
@@ -78,7 +81,7 @@ impl Observer {
                         at: since_1970().as_secs(),
                         what: words::command(command),
                         why: why.map(words::reason).unwrap_or_default(),
-                        refusal: refusal.map(str::to_owned),
+                        refusal: words::refusal(*outcome, *refusal),
                     },
                 );
             }
@@ -244,4 +247,25 @@ fn events(classes: &Classes) -> BTreeMap<String, u64> {
         ("commands_dropped", counters.dropped_commands),
     ];
     all.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_steering::command::Command;
+    use anabranch_steering::sample::Token;
+
+    #[test]
+    fn a_command_that_was_not_carried_out_is_shown_with_the_reason_and_not_counted() {
+        let mut observer = Observer::new(SteeredHost::new(), "userspace".to_owned());
+        let command = Command::Remove { token: Token(1), local_id: 2 };
+        let outcomes = [Outcome::Unsupported, Outcome::Refused(22), Outcome::Refused(22), Outcome::Done];
+        for (outcome, refusal) in outcomes.into_iter().zip([None, None, Some("the kernel refuses"), None]) {
+            observer.hear(&Notice::Command { command: &command, outcome, refusal, why: None });
+        }
+        let shown: Vec<_> = observer.decisions.iter().map(|decision| decision.refusal.as_deref()).collect();
+        let words = [Some("its path manager cannot"), Some("refused, errno 22"), Some("the kernel refuses"), None];
+        assert_eq!(shown, words);
+        assert_eq!(observer.commands, BTreeMap::from([("withdraw".to_owned(), 1)]));
+    }
 }

@@ -1,6 +1,6 @@
 //! What can be said to `steer`.
 
-use super::rule::{RuleOption, path_manager};
+use super::rule::{PATH_MANAGER, RuleOption, completed, opens_backups, path_manager};
 use crate::configuration::ConfigurationOption;
 use crate::status::StatusOptions;
 use crate::uplink_care::UplinkOptions;
@@ -12,9 +12,6 @@ use anabranch_steering::settings::Settings;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// The default policy.
-const POLICY: &str = "goodput_trial";
-
 /// What can be said to `steer`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("probe", |probe| probe.hide(true)), mut_arg("probe_answer", |answer| answer.hide(true)))]
@@ -22,9 +19,9 @@ pub struct SteerOptions {
     /// Which of the kernel's path managers new connections of this network namespace get
     #[arg(long, value_name = "WHICH", default_value = "userspace")]
     path_manager: Wanted,
-    /// The path manager that decides, with its parameters, e.g. lm3 or path_manager=pu2m2,path_manager.PARAMETER=VALUE;
-    /// other families are the kernel's business
-    #[arg(long, value_name = "POLICY", default_value = POLICY)]
+    /// The path manager that decides, with its parameters, e.g. lm3, path_manager.PARAMETER=VALUE for the default one, or
+    /// path_manager=pu2m2,path_manager.PARAMETER=VALUE; other families are the kernel's business
+    #[arg(long, value_name = "POLICY", default_value = PATH_MANAGER)]
     policy: String,
     /// Interval between samples
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = interval)]
@@ -99,8 +96,7 @@ impl SteerOptions {
     /// What steers.
     ///
     /// # Errors
-    /// There is no path manager of a name that was said, or it has no such parameter; or a user or a control group of a
-    /// rule is not there.
+    /// There is no path manager of a name that was said, or it has no such parameter; or a user of a rule is not there.
     pub fn classes(&self, settings: Settings) -> Result<Classes, Diagnostic> {
         let manager = path_manager(&self.policy).map_err(|message| self.wrong(message))?;
         let mut rules = Vec::new();
@@ -119,9 +115,19 @@ impl SteerOptions {
         self.uplinks.iter().chain(self.rules.iter().flat_map(RuleOption::uplinks))
     }
 
-    /// The policy as it was said.
-    pub fn policy(&self) -> &str {
-        &self.policy
+    /// The control groups of rules that are not there, each in a sentence.
+    pub fn missing_groups(&self) -> Vec<String> {
+        self.rules.iter().filter_map(RuleOption::missing).collect()
+    }
+
+    /// The policy, with the path manager if that was not said.
+    pub fn policy(&self) -> String {
+        completed(&self.policy)
+    }
+
+    /// Whether a policy opens subflows as backups.
+    pub fn opens_backups(&self) -> bool {
+        opens_backups(&self.policy) || self.rules.iter().any(RuleOption::opens_backups)
     }
 
     /// The path manager that new connections shall have; `None`: whichever it is.

@@ -1,6 +1,6 @@
 //! Decisions in words.
 
-use anabranch_steering::command::Command;
+use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::sample::{Endpoints, Token};
 use anabranch_steering::status::Why;
 
@@ -22,6 +22,23 @@ pub fn reason(why: &Why) -> String {
         why.busy_share * 100.0,
         why.goodput * 8.0 / 1e6
     )
+}
+
+/// What is said of a command that a path manager does not have.
+pub const CANNOT: &str = "its path manager cannot";
+
+pub fn refused(errno: i32) -> String {
+    format!("refused, errno {errno}")
+}
+
+/// Why a command was not carried out, in the kernel's words if it has some; none if it was.
+pub fn refusal(outcome: Outcome, said: Option<&str>) -> Option<String> {
+    let by_outcome = || match outcome {
+        Outcome::Done => None,
+        Outcome::Refused(errno) => Some(refused(errno)),
+        Outcome::Unsupported => Some(CANNOT.to_owned()),
+    };
+    said.map(str::to_owned).or_else(by_outcome)
 }
 
 /// A command, with its connection.

@@ -119,10 +119,12 @@ impl Steering {
         Some(())
     }
 
-    /// Whether an action is of no use now, as its address is deprecated or its path is there by another address. Then it
-    /// is kept: the path manager asks once.
+    /// Whether an action is of no use now, as its address is deprecated, its path is there by another address, or the
+    /// connection takes no addresses of its family. Then it is kept: the path manager asks once.
     fn postpone(&mut self, connection: ConnectionId, local: AddressId, action: PathAction) -> bool {
-        let later = self.addresses.is_deprecated(local) || self.is_same_path(connection, local);
+        let later = self.addresses.is_deprecated(local)
+            || self.is_same_path(connection, local)
+            || self.is_of_another_family(connection, local);
         let known = self.tokens.get(&connection).and_then(|token| self.connections.get_mut(token));
         if let Some(known) = known {
             known.postponed.retain(|kept| *kept != action);
@@ -156,6 +158,13 @@ impl Steering {
                 let _ = self.act(now, Occasion::Change, action);
             }
         }
+    }
+
+    /// The kernel refuses IPv6 where the program's socket is one of IPv4.
+    fn is_of_another_family(&self, connection: ConnectionId, local: AddressId) -> bool {
+        let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
+        let address = self.addresses.address(local).map(|address| address.to_canonical());
+        known.is_some_and(|known| !known.takes_ipv6) && address.is_some_and(|address| address.is_ipv6())
     }
 
     fn is_same_path(&self, connection: ConnectionId, local: AddressId) -> bool {

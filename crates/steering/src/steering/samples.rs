@@ -61,6 +61,8 @@ impl Steering {
             }
             return;
         }
+        let takes_ipv6 = known.takes_ipv6 || sample.subflows.iter().any(|subflow| subflow.owner.ipv6);
+        let reconsiders = takes_ipv6 && !core::mem::replace(&mut known.takes_ipv6, takes_ipv6);
         for change in known.miss(now, sample, all) {
             self.pass_on(now, sample.token, change);
         }
@@ -70,6 +72,9 @@ impl Steering {
             self.connections.get(&sample.token).is_some_and(|known| !known.told && known.span(now) > Duration::ZERO);
         if established && untold {
             self.establish(now, sample.token, false);
+        }
+        if reconsiders {
+            self.reconsider(now, sample.token);
         }
         for subflow in &sample.subflows {
             self.handle_subflow(now, sample.token, subflow);

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 mod attempts;
+mod families;
 mod renewal;
 
 const TOKEN: Token = Token(7);

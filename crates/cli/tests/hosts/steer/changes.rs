@@ -9,6 +9,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("paths_of_a_rule_that_is_taken_away_are_used_again", without_rule),
         trial("an_uplink_that_is_a_backup_no_more_is_used_again", without_backup),
+        trial("backups_of_a_connection_that_is_left_alone_from_now_on_are_used_again", backup_left_alone),
         trial("a_rule_that_leaves_alone_counts_for_connections_that_exist", left_alone),
         trial("an_interface_that_is_renamed_has_its_new_name", renamed),
         trial("a_deprecated_address_keeps_its_paths_and_gets_no_new_ones", deprecated),
@@ -43,6 +44,16 @@ fn are_used_without(scene: &Scene, table: &str, states: [(&str, &str); 2]) {
     scene.sees(&states);
     change(&daemon, "");
     scene.sees(&[("up0", "up"), ("up1", "up")]);
+    lives(&mut connection);
+}
+
+/// Nobody would use them otherwise, when the uplink before has gone.
+fn backup_left_alone(scene: &Scene) {
+    let (daemon, change) = configured(scene, "backup = [\"up1\"]");
+    let mut connection = scene.connection();
+    scene.sees(&[("up0", "up"), ("up1", "backup")]);
+    change(&daemon, "backup = [\"up1\"]\nrule = [\"port=7 leave\"]");
+    wait_for(|| scene.said().contains(": promote 10.2.0.2").then_some(()).ok_or_else(|| scene.said()));
     lives(&mut connection);
 }
 

@@ -11,6 +11,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_default_route_that_is_renewed_closes_no_path", renewed),
         trial("endpoints_that_a_killed_daemon_changed_are_put_back_by_the_next_start", endpoints),
         trial("endpoints_are_put_back_at_the_end", endpoints_at_the_end),
+        trial("an_endpoint_is_put_back_when_the_connections_for_which_it_was_changed_have_ended", unused_endpoint),
+        trial("backups_of_a_daemon_that_has_ended_or_was_killed_are_used_again", backups),
     ]
 }
 
@@ -94,6 +96,33 @@ fn endpoints(scene: &Scene) {
     scene.has_backups(&[]);
     scene.sees(&[("up0", "up"), ("up1", "up")]);
     lives(&mut connection);
+}
+
+/// As a backup by a rule, which no other connection has.
+fn unused_endpoint(scene: &Scene) {
+    let _daemon = scene.daemon(&["--path-manager", "kernel", "--rule", "port=7 uplinks=up0"]);
+    let connection = scene.connection();
+    scene.has_backups(&["10.2.0.2"]);
+    drop(connection);
+    scene.has_backups(&[]);
+    let told = "10.2.0.2: its endpoint is no backup any more";
+    wait_for(|| scene.said().contains(told).then_some(()).ok_or_else(|| scene.said()));
+}
+
+/// Without a path that works, whoever is next sees them so.
+fn backups(scene: &Scene) {
+    for signal in ["TERM", "KILL"] {
+        let daemon = scene.daemon(&["--backup", "up1"]);
+        let mut connection = scene.connection();
+        scene.sees(&[("up0", "up"), ("up1", "backup")]);
+        daemon.signal(signal);
+        daemon.end();
+        let next = scene.daemon(&[]);
+        scene.sees(&[("up0", "up"), ("up1", "up")]);
+        lives(&mut connection);
+        assert_eq!(scene.said().contains(": promote "), signal == "KILL", "{}", scene.said());
+        next.end_by("TERM");
+    }
 }
 
 fn endpoints_at_the_end(scene: &Scene) {

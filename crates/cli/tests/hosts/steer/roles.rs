@@ -9,6 +9,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_backup_is_used_when_no_other_uplink_works", backup),
         trial("a_metered_uplink_is_used_until_its_quota_is_spent", quota),
         trial("a_connection_that_a_rule_leaves_alone_has_one_subflow", left_alone),
+        trial("a_connection_that_stays_on_the_host_is_left_alone", loopback),
         trial("a_rule_by_user_chooses_uplinks", of_a_user),
         trial("the_check_explains_roles_and_rules", explained),
         trial("an_interface_that_is_not_there_is_told", absent),
@@ -57,6 +58,26 @@ fn left_alone(scene: &Scene) {
     });
     assert_eq!(status["connections"]["count"], 0);
     assert!(!scene.said().contains(": open "), "{}", scene.said());
+}
+
+fn loopback(scene: &Scene) {
+    let _daemon = scene.daemon(&[]);
+    let mut echo = scene.on_host(|| {
+        crate::program::ip("link set lo up");
+        let mut serve = scene.serve();
+        assert_eq!(serve.line(), "ready");
+        serve
+    });
+    for address in ["127.0.0.1", "10.1.0.2"] {
+        let mut connection = scene.connection_to(address);
+        lives(&mut connection);
+    }
+    let status = scene.status();
+    assert_eq!(status["connections"]["count"], 0, "{status:#}");
+    // Both ends of each.
+    assert!(status["steered"]["events"]["connections_left_alone"].as_u64() >= Some(4), "{status:#}");
+    assert!(!scene.said().contains(": open ") && !scene.said().contains(": announce "), "{}", scene.said());
+    echo.child.kill().expect("it runs");
 }
 
 /// Both uplinks have a subflow, as the route leads over the first; it is a backup.

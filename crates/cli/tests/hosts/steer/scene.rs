@@ -99,7 +99,17 @@ impl Scene {
 
     /// A connection on which a little is exchanged all the time.
     pub fn connection(&self) -> Running {
-        let mut running = self.on_host(|| Running::new(&mut python(&["keep", SERVER])));
+        self.connection_to(SERVER)
+    }
+
+    /// The server, in the caller's namespace.
+    pub fn serve(&self) -> Running {
+        Running::new(&mut python(&["serve"]))
+    }
+
+    /// The same to another server.
+    pub fn connection_to(&self, server: &str) -> Running {
+        let mut running = self.on_host(|| Running::new(&mut python(&["keep", server])));
         assert_eq!(running.line(), "ready");
         running
     }
