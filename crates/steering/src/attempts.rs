@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Most pairs of addresses of a connection that are known.
 const MOST: usize = 64;
-/// Most attempts given up whose end is awaited.
+/// Most attempts that gave way to others and whose end is awaited.
 const MOST_GIVEN_UP: usize = 16;
 
 /// Longest wait for the next SYN of an attempt. Not shorter: when an attempt is destroyed, the kernel sends all data
@@ -102,7 +102,7 @@ impl Attempts {
         self.given_up.push_back(endpoints);
     }
 
-    /// Whether a subflow that ended was given up. The kernel may tell of it without our address.
+    /// Whether a subflow that ended had given way to another. The kernel may tell of it without our address.
     pub fn was_given_up(&mut self, endpoints: Endpoints) -> bool {
         let same = |known: &Endpoints| {
             let local = endpoints.local.ip();

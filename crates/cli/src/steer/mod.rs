@@ -151,6 +151,24 @@ fn note(setup: &Rc<RefCell<Setup>>, endpoint: &Endpoint) -> io::Result<()> {
     setup.borrow_mut().note(&step).map_err(io::Error::other)
 }
 
+/// A daemon that takes over from the one before.
+fn open(
+    options: &SteerOptions,
+    settings: Settings,
+    setup: &Rc<RefCell<Setup>>,
+    roles: &Roles,
+) -> Result<Daemon, Diagnostic> {
+    let opened = Daemon::open(options.classes(settings)?, options.uplinks.clone());
+    let mut daemon = opened.map_err(|error| cannot(&error))?;
+    let noted = Rc::clone(setup);
+    daemon.note_endpoints(move |endpoint| note(&noted, endpoint));
+    daemon.reserve(roles.reserve());
+    if !options.opens_backups() {
+        daemon.take_over();
+    }
+    Ok(daemon)
+}
+
 async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let _only = Only::take()?;
     // Before the host's configuration changes.
@@ -160,15 +178,8 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
     let (ground, setup) = ground.prepare(options)?;
     let setup = Rc::new(RefCell::new(setup));
     let settings = Settings { control: ground.control(), interval: options.interval, ..Settings::default() };
-    let opened = Daemon::open(options.classes(settings)?, options.uplinks.clone());
-    let mut daemon = opened.map_err(|error| cannot(&error))?;
-    let noted = Rc::clone(&setup);
-    daemon.note_endpoints(move |endpoint| note(&noted, endpoint));
     let roles = Roles::new(&options.care, &options.backups);
-    daemon.reserve(roles.reserve());
-    if !options.opens_backups() {
-        daemon.take_over();
-    }
+    let mut daemon = open(options, settings, &setup, &roles)?;
     keep_only(Capability::NET_ADMIN)
         .map_err(|error| Diagnostic::plain(format!("the other capabilities cannot be dropped: {error}")))?;
     for line in at_start(options, &ground)? {

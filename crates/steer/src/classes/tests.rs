@@ -59,7 +59,8 @@ fn a_rule_fits_by_all_that_it_says() {
     let directory = std::env::temp_dir().join(format!("anabranch-group-{}", std::process::id()));
     let group = Group(directory.clone());
     std::fs::create_dir(&directory).expect("it can be made");
-    let owner = Some(Owner { uid: 1_000, cgroup: group.id(), ..Owner::default() });
+    let of = |cgroup| Some(Owner { uid: 1_000, cgroup, ..Owner::default() });
+    let owner = of(group.id());
     let net = |text: &str, length| Some((text.parse().expect("an address"), length));
     let all =
         Condition { remote: net("192.0.2.64", 26), port: Some(443), user: Some(1_000), cgroup: Some(group.clone()) };
@@ -80,13 +81,15 @@ fn a_rule_fits_by_all_that_it_says() {
     // The group goes, and another with its name is made: a file in between, so that the identifier is another one.
     std::fs::remove_dir(&directory).expect("it is empty");
     assert!(!all.fits(remote, owner), "a group that is not there has no sockets");
-    assert!(!all.fits(remote, Some(Owner { cgroup: None, ..owner.unwrap_or_default() })));
+    assert!(!all.fits(remote, of(None)));
     let between = directory.with_extension("other");
     std::fs::create_dir(&between).expect("it can be made");
     std::fs::create_dir(&directory).expect("it can be made");
-    let next = Some(Owner { cgroup: group.id(), ..owner.unwrap_or_default() });
+    let next = of(group.id());
     assert!(all.fits(remote, next));
-    [&between, &directory].map(|made| std::fs::remove_dir(made).expect("it is empty"));
+    for made in [&between, &directory] {
+        std::fs::remove_dir(made).expect("it is empty");
+    }
 }
 
 fn full_mesh() -> Box<dyn PathManager> {

@@ -3,7 +3,7 @@
 use super::state::Steering;
 use crate::command::Command;
 use crate::event::Event;
-use crate::sample::Endpoints;
+use crate::sample::{Endpoints, Token};
 use crate::settings::Control;
 use crate::status::{Decision, Occasion};
 use crate::subflow::Subflow;
@@ -100,27 +100,7 @@ impl Steering {
                     self.establish_subflow(now, token, subflow, backup);
                 }
             }
-            Event::SubflowClosed { endpoints, .. } if connection.attempts.was_given_up(endpoints) => {}
-            Event::SubflowClosed { endpoints, error, .. } => {
-                let mut subflow = connection.find_closed(endpoints);
-                // One that was refused at once is in no sample.
-                if subflow.is_none()
-                    && let Some(attempt) = connection.attempts.end(endpoints)
-                {
-                    subflow = self.add_subflow(now, token, attempt, 0);
-                }
-                let Some(connection) = self.connections.get(&token) else { return };
-                let closed = subflow.and_then(|subflow| connection.subflow(subflow)).map(|closed| closed.endpoints);
-                let reason = reason(error, closed.is_some_and(|endpoints| self.has_closed(endpoints)));
-                let connection = self.connections.get_mut(&token);
-                match subflow.zip(connection).and_then(|(subflow, known)| known.remove(now, subflow, reason)) {
-                    Some(change) => {
-                        self.pass_on(now, token, change);
-                        self.reconsider(now, token);
-                    }
-                    None => self.counters.unmatched_events += 1,
-                }
-            }
+            Event::SubflowClosed { endpoints, error, .. } => self.close_subflow(now, token, endpoints, error),
             Event::SubflowPriority { endpoints, backup, .. } => match connection.find(endpoints) {
                 Some(subflow) => {
                     let event = PathEvent::SubflowPriority { connection: id, subflow, backup };
@@ -134,6 +114,30 @@ impl Steering {
 }
 
 impl Steering {
+    fn close_subflow(&mut self, now: Instant, token: Token, endpoints: Endpoints, error: u32) {
+        let Some(known) = self.connections.get_mut(&token) else { return };
+        if known.attempts.was_given_up(endpoints) {
+            return;
+        }
+        let mut subflow = known.find_closed(endpoints);
+        // One that was refused at once is in no sample.
+        let attempt = if subflow.is_none() { known.attempts.end(endpoints) } else { None };
+        if let Some(attempt) = attempt {
+            subflow = self.add_subflow(now, token, attempt, 0);
+        }
+        let Some(known) = self.connections.get(&token) else { return };
+        let closed = subflow.and_then(|subflow| known.subflow(subflow)).map(|closed| closed.endpoints);
+        let reason = reason(error, closed.is_some_and(|endpoints| self.has_closed(endpoints)));
+        let known = self.connections.get_mut(&token);
+        match subflow.zip(known).and_then(|(subflow, known)| known.remove(now, subflow, reason)) {
+            Some(change) => {
+                self.pass_on(now, token, change);
+                self.reconsider(now, token);
+            }
+            None => self.counters.unmatched_events += 1,
+        }
+    }
+
     /// Closes the subflows from an address that is gone, so that what they hold is reinjected at once. The kernel would
     /// retransmit it until its timeouts are spent. A connection without another subflow keeps its last.
     fn close_all_from(&mut self, now: Instant, id: AddressId) {
