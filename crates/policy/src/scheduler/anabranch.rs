@@ -261,10 +261,7 @@ impl Anabranch {
         subflows: &[SubflowView],
     ) -> Option<SubflowId> {
         let sender = subflows.iter().find(|subflow| subflow.id == outstanding.sender)?;
-        // Of a backup the user expects nothing as long as a regular subflow is available (RFC 8684, section 3.3.8).
-        let regular_only = !sender.stale && !sender.backup;
-        let others =
-            preferred(subflows, Some(sender.id)).filter(|other| !other.stale && !(regular_only && other.backup));
+        let others = preferred(subflows, Some(sender.id)).filter(|other| may_copy(sender, other));
         let able = others
             .map(|other| Forecast::of(other, outstanding.length, !connection.backlogged))
             .filter(|other| other.ready);
@@ -356,6 +353,12 @@ fn gathers(connection: &ConnectionView, id: SubflowId, subflows: &[SubflowView])
 fn quickest(subflows: &[SubflowView]) -> Duration {
     let alive = subflows.iter().filter(|subflow| subflow.usable() && !subflow.stale);
     alive.map(|subflow| subflow.smoothed_rtt).min().unwrap_or(Duration::MAX)
+}
+
+/// Whether another subflow may carry a copy of what `sender` has sent. Of a backup the user expects nothing as long as a regular
+/// subflow is available (RFC 8684, section 3.3.8).
+fn may_copy(sender: &SubflowView, other: &SubflowView) -> bool {
+    !other.stale && (!other.backup || sender.stale || sender.backup)
 }
 
 /// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late, by the
