@@ -155,8 +155,8 @@ impl Measured {
         };
         Self {
             name: scenario.name.clone(),
-            title: scenario.title.clone(),
-            paper: scenario.paper.clone(),
+            title: scenario.about.title.clone(),
+            paper: scenario.about.paper.clone(),
             quick: outcome.quick,
             first_seed: outcome.first_seed,
             seeds: outcome.seeds(),

@@ -2,7 +2,7 @@
 
 use crate::lanes::{Heading, Lane, lanes_of, slowest};
 use anabranch_lab::library::SCENARIOS;
-use anabranch_lab::scenario::{Document, Scenario};
+use anabranch_lab::scenario::{About, Document, Scenario};
 use anabranch_settings::diagnostic::Diagnostic;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ fn mesh_description(scenario: &Scenario) -> Option<MeshDescription> {
 pub fn scenarios() -> String {
     let entries = SCENARIOS.iter().filter_map(|known| {
         let scenario = read(known.text).ok()?;
-        let (policies, Scenario { title, description, .. }) = (policies(&scenario), scenario);
+        let (policies, About { title, description, .. }) = (policies(&scenario), scenario.about);
         Some(Entry { name: known.name, title, description, policies })
     });
     json(&entries.collect::<Vec<_>>())
@@ -86,7 +86,7 @@ pub fn describe(text: &str) -> Result<String, String> {
     paths.retain(|lane| lane.direction == Heading::Forward && is_slowest(lane));
     let (policies, duration) = (policies(&scenario), scenario.duration.as_secs_f64());
     let mesh = mesh_description(&scenario);
-    let Scenario { title, description, .. } = scenario;
+    let About { title, description, .. } = scenario.about;
     Ok(json(&Description { title, description, duration, policies, paths, mesh }))
 }
 

@@ -13,7 +13,7 @@ pub fn heading(outcome: &Outcome) -> String {
     format!(
         "{}: {}\n{} s simulated, {seeds}{short}; took {:.1} s; trace hash {:016x}\n",
         scenario.name,
-        scenario.title,
+        scenario.about.title,
         scenario.duration.as_secs_f64(),
         outcome.seconds,
         outcome.trace_hash

@@ -31,9 +31,9 @@ pub fn section(outcome: &Outcome) -> Result<Markup, ChartError> {
     let moving = scenario.moving.is_some();
     Ok(html! {
         section id=(scenario.name) {
-            h2 { (scenario.title) }
-            @if !scenario.paper.is_empty() { p.paper { (scenario.paper) } }
-            @if !scenario.description.is_empty() { p { (scenario.description.trim()) } }
+            h2 { (scenario.about.title) }
+            @if !scenario.about.paper.is_empty() { p.paper { (scenario.about.paper) } }
+            @if !scenario.about.description.is_empty() { p { (scenario.about.description.trim()) } }
             p.facts {
                 "Scenario " code { (scenario.name) } ": " (scenario.duration.as_secs_f64()) " s simulated, seeds "
                 (outcome.first_seed) " to " (outcome.first_seed + outcome.seeds() as u64 - 1)

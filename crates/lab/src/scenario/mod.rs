@@ -23,5 +23,5 @@ mod video;
 mod walk;
 
 pub use document::Document;
-pub use model::Scenario;
+pub use model::{About, Scenario};
 pub use references::check_route;

@@ -54,16 +54,22 @@ pub struct Seeds {
     pub quick: u32,
 }
 
+/// What a scenario says of itself.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Scenario {
-    /// Letters, digits, `_` and `-`.
-    pub name: String,
+pub struct About {
     /// One line.
     pub title: String,
     /// The paper it reproduces, if any.
     pub paper: String,
     /// Purpose, and choices where the paper is ambiguous.
     pub description: String,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Letters, digits, `_` and `-`.
+    pub name: String,
+    pub about: About,
     /// Duration of a run.
     pub duration: Duration,
     /// Start of a run that means exclude.

@@ -1,7 +1,9 @@
 //! Parses a scenario part by part.
 
 use super::files::Files;
-use super::model::{Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Seeds, Transfer, Video};
+use super::model::{
+    About, Beside, Generator, Heading, Link, Mesh, Moving, Path, Results, Scenario, Seeds, Transfer, Video,
+};
 use super::{beside, datagrams, derived, generators, mesh, moving, network, policies, results, transfer, video};
 use anabranch_policy::time::Duration;
 use anabranch_settings::baseline::Baseline;
@@ -60,10 +62,12 @@ pub fn scenario(top: &Reader<'_>, files: &Files<'_>) -> Result<Scenario, Diagnos
     let Comparison { schemes, baselines, defaults } = comparison(top, files)?;
     let (sweep, metrics) = (results::sweep(top)?, results::metrics(top, sample)?);
     Ok(Scenario {
-        title: top.text_or("title", &name)?,
+        about: About {
+            title: top.text_or("title", &name)?,
+            paper: top.text_or("paper", "")?,
+            description: top.text_or("description", "")?,
+        },
         name,
-        paper: top.text_or("paper", "")?,
-        description: top.text_or("description", "")?,
         duration,
         warm_up,
         seeds: Seeds { all, quick: quick.min(all) },

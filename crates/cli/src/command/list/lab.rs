@@ -9,11 +9,11 @@ pub fn plain() -> Result<String, Diagnostic> {
     let mut text = String::new();
     text.push_str("\nexperiments, for reproduce\n");
     for known in SCENARIOS.iter().filter(|known| known.experiment) {
-        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.about.title));
     }
     text.push_str("\nscenarios, for run and compare (the experiments are scenarios too)\n");
     for known in SCENARIOS.iter().filter(|known| !known.experiment) {
-        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.title));
+        text.push_str(&format!("  {}: {}\n", known.name, known.document(&[]).scenario()?.about.title));
     }
     text.push_str("\nmetrics, one number per run\n");
     for metric in METRICS {
@@ -31,7 +31,7 @@ pub fn plain() -> Result<String, Diagnostic> {
 pub fn add_json(lists: &mut Value) -> Result<(), Diagnostic> {
     let mut scenarios = Vec::new();
     for known in SCENARIOS {
-        let title = known.document(&[]).scenario()?.title;
+        let title = known.document(&[]).scenario()?.about.title;
         scenarios.push(json!({"name": known.name, "title": title, "experiment": known.experiment}));
     }
     let metrics: Vec<Value> =
