@@ -25,6 +25,8 @@ const MEMORY: Duration = Duration::from_secs(20);
 /// turns, and one between them refuses what comes before MinLSArrival: each turn waits for a retransmission, and each
 /// router is outdone once in two of them.
 const TURNS: u64 = 12;
+/// Less than this apart are copies of one instance; neighbours send them again after 1 s at the earliest.
+const COPIES: Duration = Duration::from_millis(500);
 
 /// Least time between two changes; it doubles with each, so that a forger cannot keep a router changing.
 const HOLD: Duration = Duration::from_secs(10);
@@ -47,6 +49,8 @@ pub(super) struct Identity {
     /// A larger link-local address than the other's: this router changes at once.
     yields: bool,
     outdone: Vec<Instant>,
+    /// The last time, without copies.
+    lost: Option<Instant>,
     told: bool,
     keeping: Keeping,
     not_before: Instant,
@@ -75,6 +79,7 @@ impl Identity {
             conflict: None,
             yields: false,
             outdone: Vec::new(),
+            lost: None,
             told: false,
             not_before: Instant::ZERO,
             jitter: f64::from(random()?.0) / f64::from(u32::MAX),
@@ -93,6 +98,11 @@ impl Identity {
 
     /// A Router-LSA of this router was replaced by one that it did not originate. `interval` is RxmtInterval.
     pub(super) fn lose(&mut self, now: Instant, interval: Duration) {
+        // Copies of one instance come from several neighbours at about the same time.
+        if self.lost.is_some_and(|last| now.since(last) < COPIES) {
+            return;
+        }
+        self.lost = Some(now);
         let memory = MEMORY.max(interval * TURNS);
         self.outdone.retain(|at| now.since(*at) < memory);
         if self.outdone.len() < OUTDONE {
@@ -287,6 +297,18 @@ mod tests {
         lose(33..37, &mut identity);
         assert_eq!(identity.sightings, 4);
         assert!(identity.must_change(at(37), Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn copies_of_one_instance_from_many_neighbours_count_once() {
+        let mut identity = chosen(&[device("e0", &[])]);
+        let burst = |from: u64, identity: &mut Identity| {
+            (0..20).for_each(|copy| identity.lose(at(from) + Duration::from_millis(20 * copy), Duration::from_secs(1)));
+        };
+        [0, 1, 2].into_iter().for_each(|second| burst(second, &mut identity));
+        assert_eq!(identity.sightings, 0);
+        burst(3, &mut identity);
+        assert_eq!(identity.sightings, 1);
     }
 
     #[test]

@@ -147,8 +147,8 @@ pub struct Counters {
     pub lsas_received: u64,
     /// Instances of own LSAs originated.
     pub lsas_originated: u64,
-    /// Instances of a Router-LSA in this router's name that it did not originate and that were newer than what it had, each counted
-    /// once: from before a restart, or of another router with the same ID.
+    /// Router-LSAs received in this router's name that it did not originate: from before a restart, or of another router
+    /// with the same ID.
     pub router_lsas_of_another: u64,
     /// Exchanges of databases that did not end, after which the neighbour is not accepted for a while.
     pub exchanges_failed: u64,

@@ -59,6 +59,12 @@ impl Router {
             return Err(DropReason::LsaHeader);
         }
         let header = aged.header();
+        if place.key.advertising == self.config.router_id
+            && place.key.kind == LsaType::ROUTER
+            && !self.origination.remembers(header)
+        {
+            self.output.counters.router_lsas_of_another += 1;
+        }
         let Some(entry) = self.database.get(place) else { return self.receive_unknown(now, arrival, place, aged) };
         let own = entry.header(now);
         match header.compare_instance(&own) {
@@ -159,9 +165,6 @@ impl Router {
         self.acknowledge_new(now, arrival, place, aged.header(), &flooded);
         self.receive_grace(now, place, aged);
         if place.key.advertising == self.config.router_id {
-            // Further copies are not newer than the first.
-            let of_another = place.key.kind == LsaType::ROUTER && !self.origination.remembers(aged.header());
-            self.output.counters.router_lsas_of_another += u64::from(of_another);
             self.own_lsa_received(now, place);
         }
     }

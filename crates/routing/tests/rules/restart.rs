@@ -111,20 +111,3 @@ fn a_neighbour_that_begins_anew_before_it_is_missed_is_not_full_any_more_and_get
     let hellos = bench.hellos();
     assert!(hellos.iter().any(|(at, _, mdr)| at.since(before) < Duration::from_millis(150) && !mdr.differential));
 }
-
-#[test]
-fn a_router_lsa_of_another_is_counted_once_however_many_copies_arrive() {
-    let mut bench = mdr();
-    let counted = |bench: &Bench| bench.router.counters().router_lsas_of_another;
-    for from in [1, 2, 1] {
-        bench.update(from, true, &[router_lsa(100, 50, &[7, 8])]);
-    }
-    bench.update(2, true, &[router_lsa(100, 40, &[7, 8])]);
-    assert_eq!(counted(&bench), 1);
-    // This router answers, and late copies change nothing. The next one of the other is another event.
-    bench.pass(1.1);
-    bench.update(2, true, &[router_lsa(100, 50, &[7, 8])]);
-    assert_eq!(counted(&bench), 1);
-    bench.update(2, true, &[router_lsa(100, 60, &[7, 8])]);
-    assert_eq!(counted(&bench), 2);
-}
