@@ -51,7 +51,7 @@ def test_agents_that_decide_nothing_leave_the_trace_of_a_run(agents: int) -> Non
 def test_a_scenario_needs_no_transfer_for_several_agents() -> None:
     link = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": "50 packets"}
     paths = [{"name": name, "links": [link]} for name in ("a", "b")]
-    scenario = {"name": "bare", "duration": "1 s", "connection": {"receive_buffer": "1 MB"}, "paths": paths}
+    scenario = {"name": "bare", "duration": "3 s", "connection": {"receive_buffer": "1 MB"}, "paths": paths}
     assert len(parallel_env(agents=3, scenario=scenario).reset(seed=1)[0]) == 3
 
 
