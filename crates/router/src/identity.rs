@@ -25,7 +25,7 @@ const MEMORY: Duration = Duration::from_secs(20);
 /// turns, and one between them refuses what comes before MinLSArrival: each turn waits for a retransmission, and each
 /// router is outdone once in two of them.
 const TURNS: u64 = 12;
-/// Less than this apart are copies of one instance; neighbours send them again after 1 s at the earliest.
+/// Instances less than this apart are copies of one, flooded by several neighbours. RxmtInterval is longer.
 const COPIES: Duration = Duration::from_millis(500);
 
 /// Least time between two changes; it doubles with each, so that a forger cannot keep a router changing.

@@ -167,8 +167,8 @@ impl Connection {
     }
 }
 
-/// Whether an announced address can be one of a host that has the address `known`. A join to another kind would go nowhere, or to a
-/// service of this host: of loopback addresses only a peer on loopback has any.
+/// Whether an announced address can belong to a peer that has the address `known`. A join to any other address would go
+/// nowhere, or to a service on this host. Only a peer on loopback has loopback addresses.
 fn may_be_of_peer(address: IpAddr, known: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     let is_nobodys = address.is_unspecified() || address.is_multicast() || is_broadcast;

@@ -40,7 +40,7 @@ impl Outside<'_> {
         }
     }
 
-    /// The LSAs of a type that other routers originated, and these.
+    /// The LSAs of a type that other routers originated, each with its router.
     fn of_others(&self, kind: LsaType) -> impl Iterator<Item = (&LsaBody, RouterId)> {
         let alive = self.database.of_type(kind).filter(|entry| !entry.is_aged_out(self.now));
         let all = alive.map(|entry| (entry.lsa.body(), entry.lsa.key().advertising));
