@@ -64,9 +64,10 @@ impl Outside<'_> {
         table: &'a RoutingTable,
         has_flag: fn(RouterFlags) -> bool,
     ) -> Option<&'a Route> {
+        let route = table.routers.get(&router)?;
         let mut lsas = self.database.of_router(LsaType::ROUTER, router);
         let has_it = lsas.any(|entry| matches!(entry.lsa.body(), LsaBody::Router(lsa) if has_flag(lsa.flags)));
-        table.routers.get(&router).filter(|_| has_it)
+        has_it.then_some(route)
     }
 
     /// The routes to border routers of the routing domain in other areas (RFC 2328, 16.2).
@@ -75,8 +76,7 @@ impl Outside<'_> {
         for (body, route) in self.summaries(LsaType::INTER_AREA_ROUTER, table) {
             let LsaBody::InterAreaRouter(lsa) = body else { continue };
             if lsa.metric < INFINITY && lsa.destination != self.config.router_id {
-                let cost = route.cost.saturating_add(lsa.metric);
-                add(&mut found, lsa.destination, Route { cost, ..route.clone() });
+                add(&mut found, lsa.destination, beyond(route, lsa.metric));
             }
         }
         found
@@ -93,8 +93,7 @@ impl Outside<'_> {
         for (body, route) in self.summaries(LsaType::INTER_AREA_PREFIX, table) {
             let LsaBody::InterAreaPrefix(lsa) = body else { continue };
             if self.fits(lsa.prefix, lsa.options, lsa.metric) {
-                let cost = route.cost.saturating_add(lsa.metric);
-                add(&mut found, lsa.prefix, Route { cost, ..route.clone() });
+                add(&mut found, lsa.prefix, beyond(route, lsa.metric));
             }
         }
         found
@@ -140,4 +139,9 @@ impl Outside<'_> {
         // One on a network of this router itself would be a next hop of its own, which is not supported.
         table.lookup(address).map(|(_, route)| route).filter(|route| !route.next_hops.is_empty())
     }
+}
+
+/// The route to what a border router tells of, at this metric from it.
+fn beyond(border: &Route, metric: u32) -> Route {
+    Route { cost: border.cost.saturating_add(metric), ..border.clone() }
 }
