@@ -238,6 +238,17 @@ impl Connection {
         held > 0 || moved > 0
     }
 
+    /// Takes the counters of a connection that fell back, of which nothing is decided.
+    pub fn count(&mut self, now: Instant, sample: &ConnectionSample) {
+        let span = self.span(now);
+        for sampled in &sample.subflows {
+            if let Some(subflow) = self.find(sampled.endpoints).and_then(|id| self.subflow_mut(id)) {
+                let _ = subflow.observe(now, span, sampled.clone());
+            }
+        }
+        self.observe(now, sample);
+    }
+
     /// Time since the last sample.
     pub fn span(&self, now: Instant) -> Duration {
         self.last.map_or(Duration::ZERO, |last| now.since(last.at))

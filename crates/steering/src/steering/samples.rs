@@ -55,6 +55,7 @@ impl Steering {
         let Some(known) = self.connections.get_mut(&sample.token) else { return };
         known.missing = 0;
         if sample.fallback || known.fallback {
+            known.count(now, sample);
             if !core::mem::replace(&mut known.fallback, true) && known.told {
                 let event = PathEvent::ConnectionClosed { connection: known.id };
                 self.tell(now, Occasion::Change, &event);

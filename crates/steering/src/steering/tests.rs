@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 mod attempts;
+mod endings;
 mod families;
 mod renewal;
 
