@@ -40,8 +40,12 @@ const BLOCK_LOCAL_ID: u16 = 10;
 /// LISTEN.
 const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
+/// Those in which a FIN was sent or received.
+const CLOSING: u32 = 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+
 /// Length of `struct inet_diag_msg`, and offsets in it.
 const HEADER: usize = 72;
+const STATE: usize = 1;
 const LOCAL_PORT: usize = 4;
 const REMOTE_PORT: usize = 6;
 const LOCAL_ADDRESS: usize = 8;
@@ -234,6 +238,7 @@ impl Sampler {
             all.push(ConnectionSample {
                 token,
                 fallback: info.fallback,
+                closing: info.closing,
                 write_seq: info.write_seq.wrapping_sub(base),
                 snd_una: info.snd_una.wrapping_sub(base),
                 rcv_nxt: info.rcv_nxt,
@@ -295,6 +300,8 @@ pub fn read_connection(answer: &[u8]) -> Option<(MptcpInfo, Owner)> {
     let info = read_mptcp_info(attribute(content, INFO)?)?;
     let cgroup = attribute(content, CGROUP).and_then(|value| u64_at(value, 0));
     let (absent, ipv6) = (u32_at(answer, INODE)? == 0, is_ipv6(answer)?);
+    let closing = CLOSING & 1_u32.checked_shl(u8_at(answer, STATE)?.into()).unwrap_or_default() != 0;
+    let info = MptcpInfo { closing, ..info };
     Some((info, Owner { uid: u32_at(answer, OWNER)?, cgroup, absent, ipv6 }))
 }
 

@@ -121,6 +121,8 @@ pub struct MptcpInfo {
     /// Subflows beyond the first.
     pub joins: u8,
     pub fallback: bool,
+    /// By the state of its socket: one end has ended its stream.
+    pub closing: bool,
     pub write_seq: u64,
     pub snd_una: u64,
     pub rcv_nxt: u64,
@@ -136,6 +138,7 @@ pub fn read_mptcp_info(info: &[u8]) -> Option<MptcpInfo> {
     Some(MptcpInfo {
         joins: u8_at(info, 0)?,
         fallback: u32_at(info, 8)? & FALLBACK != 0,
+        closing: false,
         token: u32_at(info, 12)?,
         write_seq: u64_at(info, 16)?,
         snd_una: u64_at(info, 24)?,

@@ -112,6 +112,13 @@ fn a_connection_is_read() {
     assert_eq!(connection.snd_una, 0xdc9a_2b74_04bf_e5bf);
     assert_eq!(connection.bytes_acked, Some(10));
     assert_eq!((owner.uid, owner.cgroup, owner.ipv6), (1_000, Some(9), false));
+    // FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK and CLOSING of include/net/tcp_states.h.
+    for state in 1..=12 {
+        let mut answer = answer(&info, None);
+        answer[1] = state;
+        let closing = read_connection(&answer).map(|(connection, _)| connection.closing);
+        assert_eq!(closing, Some([4, 5, 8, 9, 11].contains(&state)), "{state}");
+    }
     let mut of_ipv6 = answer(&info, None);
     of_ipv6[0] = 10;
     assert_eq!(read_connection(&of_ipv6).map(|(_, owner)| owner.ipv6), Some(true));

@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     /// The path manager knows it.
     pub told: bool,
     pub fallback: bool,
+    /// See [`ConnectionSample::closing`].
+    pub closing: bool,
     /// Subflows of IPv6 are possible. A connection that began by IPv4 may have a socket of IPv6, which samples tell.
     pub takes_ipv6: bool,
     pub adopted: bool,
@@ -81,6 +83,7 @@ impl Connection {
             initial,
             told: false,
             fallback: false,
+            closing: false,
             takes_ipv6: initial.remote.ip().to_canonical().is_ipv6(),
             adopted: false,
             missing: 0,

@@ -40,6 +40,8 @@ pub struct ConnectionSample {
     pub token: Token,
     /// It fell back to TCP.
     pub fallback: bool,
+    /// One end has ended its stream, or both: no further subflow can begin.
+    pub closing: bool,
     /// Bytes that the application has written, counted from the initial data sequence number.
     pub write_seq: u64,
     /// First byte not acknowledged at data level.

@@ -180,7 +180,15 @@ impl Daemon {
                 .collect();
             subflows.sort_by_key(|subflow| subflow.endpoints);
             let ConnectionInfo { write_seq, snd_una, rcv_nxt, .. } = info;
-            Some(ConnectionSample { token, fallback: info.fell_back, write_seq, snd_una, rcv_nxt, subflows })
+            Some(ConnectionSample {
+                token,
+                fallback: info.fell_back,
+                closing: false,
+                write_seq,
+                snd_una,
+                rcv_nxt,
+                subflows,
+            })
         };
         let mut connections: Vec<ConnectionSample> = endpoint.connection_ids().filter_map(one).collect();
         connections.sort_by_key(|connection| connection.token);

@@ -29,6 +29,7 @@ fn a_connection_is_judged_by_the_peer_at_its_beginning() {
         connections: vec![ConnectionSample {
             token: Token(7),
             fallback: false,
+            closing: false,
             write_seq: 2,
             snd_una: 0,
             rcv_nxt: 0,
@@ -97,8 +98,8 @@ fn full_mesh() -> Box<dyn PathManager> {
 }
 
 fn sampled(millis: u64, subflows: Vec<SubflowSample>) -> HostSample {
-    let connection =
-        ConnectionSample { token: Token(7), fallback: false, write_seq: 2, snd_una: 0, rcv_nxt: 0, subflows };
+    let (token, fallback, closing) = (Token(7), false, false);
+    let connection = ConnectionSample { token, fallback, closing, write_seq: 2, snd_una: 0, rcv_nxt: 0, subflows };
     HostSample { at: Instant::ZERO + Duration::from_millis(millis), connections: vec![connection] }
 }
 

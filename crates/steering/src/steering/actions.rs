@@ -65,6 +65,11 @@ impl Steering {
                 self.set_backup(now, occasion, connection, subflow, backup)
             }
             PathAction::Probe { connection, subflow } => self.lift(now, connection, subflow),
+            PathAction::Announce { connection, .. } | PathAction::CreateSubflow { connection, .. }
+                if self.is_closing(connection) =>
+            {
+                Some(())
+            }
             PathAction::Announce { connection, local } | PathAction::CreateSubflow { connection, local, .. }
                 if self.postpone(connection, local, action) =>
             {
@@ -160,6 +165,12 @@ impl Steering {
         }
     }
 
+    /// The kernel refuses further subflows of a connection that ends.
+    fn is_closing(&self, connection: ConnectionId) -> bool {
+        let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
+        known.is_some_and(|known| known.closing)
+    }
+
     /// The kernel refuses IPv6 where the program's socket is one of IPv4.
     fn is_of_another_family(&self, connection: ConnectionId, local: AddressId) -> bool {
         let known = self.tokens.get(&connection).and_then(|token| self.connections.get(token));
@@ -207,7 +218,7 @@ impl Steering {
 
     /// Replaces an attempt of ours whose next SYN is far away.
     pub(super) fn renew(&mut self, now: Instant, token: Token, sample: &SubflowSample) -> Option<()> {
-        let known = self.connections.get(&token).filter(|_| sample.state == TcpState::Opening)?;
+        let known = self.connections.get(&token).filter(|known| sample.state == TcpState::Opening && !known.closing)?;
         let (connection, endpoints, occasion) = (known.id, sample.endpoints, Occasion::Unanswered);
         let backup = known.attempts.is_late(now, endpoints, sample.rto)?;
         let (local, remote) = (endpoints.local.ip(), endpoints.remote);

@@ -53,7 +53,7 @@ impl Steering {
             return;
         }
         let Some(known) = self.connections.get_mut(&sample.token) else { return };
-        known.missing = 0;
+        (known.missing, known.closing) = (0, sample.closing);
         if sample.fallback || known.fallback {
             known.count(now, sample);
             if !core::mem::replace(&mut known.fallback, true) && known.told {
@@ -93,9 +93,11 @@ impl Steering {
         if !self.open(now, sample.token, guess_role(sample), initial) {
             return false;
         }
-        self.counters.adopted += 1;
+        // One that its program has closed was known before.
+        let adopted = !self.ended.contains(&sample.token);
+        self.counters.adopted += u64::from(adopted);
         if let Some(known) = self.connections.get_mut(&sample.token) {
-            known.adopted = true;
+            (known.adopted, known.closing) = (adopted, sample.closing);
         }
         if sample.subflows.iter().any(is_established) && !sample.fallback {
             // The path manager would open again what is there.

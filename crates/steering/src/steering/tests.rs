@@ -64,7 +64,8 @@ fn subflow(local: u8, port: u16) -> SubflowSample {
 
 fn sample(at: Instant, subflows: Vec<SubflowSample>) -> HostSample {
     let (write_seq, snd_una) = (200_000, 0);
-    let connection = ConnectionSample { token: TOKEN, fallback: false, write_seq, snd_una, rcv_nxt: 0, subflows };
+    let (fallback, closing) = (false, false);
+    let connection = ConnectionSample { token: TOKEN, fallback, closing, write_seq, snd_una, rcv_nxt: 0, subflows };
     HostSample { at, connections: vec![connection] }
 }
 
@@ -220,7 +221,7 @@ fn what_its_program_has_closed_is_taken_up_again_only_while_it_has_data_to_deliv
     assert_eq!(known(&mut steering, [199_999, 199_999, 200_000]), [0, 0, 0]);
     assert_eq!(steering.counters().adopted, 0);
     assert_eq!(known(&mut steering, [100_000, 150_000, 199_999]), [0, 1, 0]);
-    assert_eq!(steering.counters().adopted, 1);
+    assert_eq!(steering.counters().adopted, 0, "it was known before");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Connections that fell back, and what is known of them.
+//! Connections that fell back, and those that end.
 
 use super::*;
 
@@ -18,4 +18,25 @@ fn a_connection_that_fell_back_has_the_counters_of_its_subflow_and_gets_no_comma
     // 4,000 bytes in 0.1 s.
     assert_eq!(known.subflows[0].rate, 40_000.0);
     assert!(script.heard().is_empty() && steering.poll_command().is_none());
+}
+
+/// The kernel would refuse with ENOTCONN.
+#[test]
+fn a_connection_that_closes_gets_no_further_paths() {
+    for closing in [false, true] {
+        let (script, mut steering) = scripted();
+        let (id, address) = (AddressId(1), endpoints(2, 0).local.ip());
+        steering.handle_event(at(0), &Event::AddressUp { address, interface: Interface(2) });
+        let mut host = sample(at(0), vec![subflow(1, 40_000)]);
+        steering.handle_sample(&host);
+        let connection = ConnectionId(0);
+        let remote = AddressId(0);
+        script.then(PathAction::CreateSubflow { connection, local: id, remote, backup: false });
+        script.then(PathAction::Announce { connection, local: id });
+        (host.at, host.connections[0].closing) = (at(100), closing);
+        steering.handle_sample(&host);
+        let commands = core::iter::from_fn(|| steering.poll_command()).count();
+        assert_eq!(commands, if closing { 0 } else { 2 });
+        assert_eq!(steering.counters().impossible_actions, 0);
+    }
 }
