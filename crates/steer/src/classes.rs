@@ -265,9 +265,6 @@ impl Classes {
         };
         let unjudged = self.rules.is_empty().then_some(0);
         let machine = self.judged.get(&token).map_or(unjudged, |(_, machine)| *machine);
-        if matches!(event, Event::Closed { .. }) {
-            self.judged.remove(&token);
-        }
         if let Some(steering) = machine.and_then(|index| self.machine(index)) {
             steering.handle_event(now, event);
         }

@@ -155,6 +155,21 @@ fn a_connection_that_stays_on_the_host_is_left_alone() {
     }
 }
 
+/// The kernel keeps the socket of one that its program has closed until the peer has closed it too.
+#[test]
+fn a_connection_that_is_left_alone_counts_once_though_its_socket_outlives_it() {
+    let rule = Rule { condition: Condition { port: Some(443), ..Condition::default() }, class: None };
+    let mut classes = Classes::new(vec![rule], full_mesh(), Settings::default());
+    let (token, first) = (Token(7), subflow("10.0.0.1:40000", "192.0.2.9:443", 0));
+    let endpoints = first.endpoints;
+    let event = Event::Established { token, endpoints, server: false, remote_denies_joins: false };
+    classes.handle_event(Instant::ZERO, &event);
+    classes.handle_sample(&sampled(100, vec![first.clone()]));
+    classes.handle_event(Instant::ZERO, &Event::Closed { token });
+    classes.handle_sample(&sampled(200, vec![first]));
+    assert_eq!(classes.left_alone(), 1);
+}
+
 fn promotions(classes: &mut Classes) -> usize {
     let promotes = |command: &Command| matches!(command, Command::SetBackup { backup: false, .. });
     commands(classes).iter().filter(|command| promotes(command)).count()
