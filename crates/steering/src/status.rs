@@ -5,7 +5,7 @@ use crate::estimator::Blocked;
 use crate::sample::{Endpoints, SubflowSample, Token};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::path_manager::{CloseReason, Role};
-use anabranch_policy::time::Instant;
+use anabranch_policy::time::{Duration, Instant};
 
 /// What led to a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +39,9 @@ pub struct Why {
     pub busy_share: f64,
     /// Goodput of the connection in bytes per second, both directions.
     pub goodput: f64,
+    /// How long nothing was acknowledged on the subflow that the command is about, if its data waits for longer than it
+    /// should: the path is dead, or as good as that.
+    pub silence: Option<Duration>,
 }
 
 /// A command, why it was given, and what became of it.

@@ -150,6 +150,13 @@ impl Subflow {
         newly > 0
     }
 
+    /// How long nothing has been acknowledged, if data waits for that and a retransmission timeout and a half are over.
+    pub fn silence(&self, now: Instant) -> Option<Duration> {
+        let view = self.view(now).filter(|view| view.state == SubflowState::Established)?;
+        let silence = now.since(view.last_progress);
+        (view.in_flight + view.queued > 0 || view.stale).then_some(silence).filter(|it| *it > view.rto.mul_f64(1.5))
+    }
+
     /// As a path manager sees it; none before the first sample.
     pub fn view(&self, now: Instant) -> Option<SubflowView> {
         let sample = self.sample.as_ref()?;

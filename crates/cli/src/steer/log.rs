@@ -3,6 +3,7 @@
 use super::options::SteerOptions;
 use super::words::{self, name};
 use crate::console::{event, print, since_1970, stamp};
+use anabranch_policy::time::Duration;
 use anabranch_steer::{Notice, interface_name};
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
@@ -175,6 +176,7 @@ fn why_to_json(why: &Why) -> Value {
         "blocked": format!("{:?}", why.blocked),
         "busy_share": why.busy_share,
         "goodput_bytes_per_second": why.goodput,
+        "nothing_acknowledged_for_s": why.silence.map(Duration::as_secs_f64),
     })
 }
 
@@ -253,16 +255,18 @@ mod tests {
         let (local, remote) = ("10.0.2.1:1000".parse(), "10.0.0.2:80".parse());
         let endpoints = Endpoints { local: local.expect("an address"), remote: remote.expect("an address") };
         let command = Command::SetBackup { token: Token(0xab), endpoints, backup: true };
-        let why = Why { busy_share: 0.6, goodput: 1e6, ..Why::default() };
+        let silence = Some(Duration::from_millis(1_500));
+        let why = Why { busy_share: 0.6, goodput: 1e6, silence, ..Why::default() };
         let notice = Notice::Command { command: &command, outcome: Outcome::Done, refusal: None, why: Some(&why) };
         let words = in_words(&notice);
         assert!(words.starts_with("000000ab: demote 10.0.2.1:1000 to 10.0.0.2:80 ("), "{words}");
-        assert!(words.contains("busy 60 %; 8.00 Mbit/s"), "{words}");
+        assert!(words.contains("busy 60 %; 8.00 Mbit/s; dead: nothing acknowledged for 1.5 s)"), "{words}");
         let line = to_json(&notice);
         assert_eq!(
             (&line["kind"], &line["done"], &line["token"]),
             (&json!("demote"), &json!(true), &json!("000000ab"))
         );
         assert_eq!(line["why"]["goodput_bytes_per_second"], json!(1e6));
+        assert_eq!(line["why"]["nothing_acknowledged_for_s"], json!(1.5));
     }
 }

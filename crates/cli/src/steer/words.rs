@@ -1,5 +1,6 @@
 //! Decisions in words.
 
+use anabranch_policy::time::Duration;
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::sample::{Endpoints, Token};
 use anabranch_steering::status::Why;
@@ -15,12 +16,14 @@ fn path(endpoints: Endpoints) -> String {
 
 /// What led to a decision.
 pub fn reason(why: &Why) -> String {
+    let dead = |silence: Duration| format!("; dead: nothing acknowledged for {:.1} s", silence.as_secs_f64());
     format!(
-        "{:?}; blocked: {:?}; busy {:.0} %; {:.2} Mbit/s",
+        "{:?}; blocked: {:?}; busy {:.0} %; {:.2} Mbit/s{}",
         why.occasion,
         why.blocked,
         why.busy_share * 100.0,
-        why.goodput * 8.0 / 1e6
+        why.goodput * 8.0 / 1e6,
+        why.silence.map(dead).unwrap_or_default()
     )
 }
 

@@ -347,7 +347,22 @@ impl Steering {
             blocked: known.estimator.blocked(),
             busy_share: known.estimator.busy_share(),
             goodput: known.goodput,
+            silence: about(known, &command).and_then(|subflow| subflow.silence(at)),
         });
         self.decisions.push_back(Decision { at, command, why, outcome: None });
     }
+}
+
+/// The subflow that a command ends or changes, or that another is to replace.
+fn about<'a>(known: &'a Connection, command: &Command) -> Option<&'a Subflow> {
+    let is_it = |subflow: &&Subflow| match *command {
+        Command::SetBackup { endpoints, .. } | Command::DestroySubflow { endpoints, .. } => {
+            subflow.endpoints == endpoints
+        }
+        Command::CreateSubflow { local, remote, .. } => {
+            subflow.endpoints.local.ip() == local && subflow.endpoints.remote == remote
+        }
+        Command::Announce { .. } | Command::Remove { .. } => false,
+    };
+    known.subflows.iter().find(is_it)
 }

@@ -40,3 +40,20 @@ fn a_connection_that_closes_gets_no_further_paths() {
         assert_eq!(steering.counters().impossible_actions, 0);
     }
 }
+
+#[test]
+fn the_demotion_of_a_path_on_which_nothing_is_acknowledged_says_for_how_long() {
+    for (millis, silence) in [(300, None), (1_000, Some(Duration::from_millis(900)))] {
+        let (script, mut steering) = scripted();
+        let (connection, suspended) = (ConnectionId(0), SubflowId(1));
+        let mut second = subflow(2, 40_001);
+        for (at_millis, acked) in [(0, 1_000), (100, 2_000)] {
+            second.bytes.acked = acked;
+            steering.handle_sample(&sample(at(at_millis), vec![subflow(1, 40_000), second.clone()]));
+        }
+        script.then(PathAction::Suspend { connection, subflow: suspended });
+        steering.handle_sample(&sample(at(millis), vec![subflow(1, 40_000), second]));
+        // The retransmission timeout is 220 ms, and the last sample with progress that of 100 ms.
+        assert_eq!(steering.decisions().last().map(|decision| decision.why.silence), Some(silence));
+    }
+}
