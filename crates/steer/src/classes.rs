@@ -7,12 +7,15 @@ use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
 use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner, SubflowSample, Token};
 use anabranch_steering::settings::Settings;
-use anabranch_steering::status::{ConnectionStatus, Counters, Decision};
+use anabranch_steering::status::{ConnectionStatus, Counters, Occasion, Why};
 use anabranch_steering::steering::Steering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+
+/// In place of a class's number: nobody steers the connection any more.
+const LAST_WORDS: usize = usize::MAX;
 
 /// What a rule asks of a connection; what is not said fits all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -352,7 +355,7 @@ impl Classes {
     /// The next command, with the number of the class that it comes from.
     pub fn poll_command(&mut self) -> Option<(usize, Command)> {
         if let Some(command) = self.last_words.pop_front() {
-            return Some((0, command));
+            return Some((LAST_WORDS, command));
         }
         let mut machines = self.machines.iter_mut().enumerate();
         machines.find_map(|(index, machine)| Some((index, machine.steering.poll_command()?)))
@@ -364,9 +367,13 @@ impl Classes {
         }
     }
 
-    /// The decision that a command of a class comes from.
-    pub fn decision(&self, class: usize, command: &Command) -> Option<&Decision> {
-        self.machines.get(class)?.steering.decisions().rev().find(|decision| decision.command == *command)
+    /// Why a class gave a command.
+    pub fn why(&self, class: usize, command: &Command) -> Option<Why> {
+        if class == LAST_WORDS {
+            return Some(Why { occasion: Occasion::LeftAlone, ..Why::default() });
+        }
+        let mut decisions = self.machines.get(class)?.steering.decisions().rev();
+        decisions.find(|decision| decision.command == *command).map(|decision| decision.why)
     }
 
     /// What is known of each connection that is steered.

@@ -241,7 +241,7 @@ impl Daemon {
         while let Some((class, command)) = self.classes.poll_command() {
             let outcome = self.hands.carry_out(&command);
             self.sampler.refresh();
-            let why = self.classes.decision(class, &command).map(|decision| decision.why);
+            let why = self.classes.why(class, &command);
             tell(Notice::Command { command: &command, outcome, refusal: self.hands.refusal(), why: why.as_ref() });
             self.classes.handle_outcome(self.clock.now(), class, command, outcome);
         }

@@ -27,6 +27,8 @@ pub enum Occasion {
     Probe,
     /// An attempt to join whose next SYN is far away gives way to a new one.
     Unanswered,
+    /// The connection is left alone from now on.
+    LeftAlone,
 }
 
 /// Why a command was given.

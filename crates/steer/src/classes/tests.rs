@@ -196,7 +196,10 @@ fn backups_of_a_connection_that_a_rule_leaves_alone_from_now_on_are_used_again()
     let mut next = Classes::new(vec![rule], full_mesh(), Settings::default());
     next.succeed(&before);
     next.handle_sample(&sampled(100, subflows.clone()));
-    assert_eq!((next.left_alone(), promotions(&mut next)), (1, 1));
+    let (class, command) = next.poll_command().expect("it is promoted");
+    assert!(matches!(command, Command::SetBackup { backup: false, .. }), "{command:?}");
+    assert_eq!(next.why(class, &command).map(|why| why.occasion), Some(Occasion::LeftAlone));
+    assert_eq!((next.left_alone(), promotions(&mut next)), (1, 0));
     next.handle_sample(&sampled(200, subflows));
     assert_eq!(promotions(&mut next), 0);
 }
