@@ -51,10 +51,25 @@ impl Connection {
     /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
     fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
         let infinite = mapping.is_infinite();
-        if infinite {
+        if infinite && self.leaves_out_data(handle, mapping, segment) {
+            self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
+        } else if infinite {
             self.fall_back_from(now, handle, segment.seq, FallbackCause::Peer);
         }
         infinite
+    }
+
+    /// Whether an infinite mapping of the next byte of the subflow continues the stream beyond its next byte. Nothing
+    /// would bring what is between, and the application would read a stream that only looks complete.
+    fn leaves_out_data(&self, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
+        let subflow = &self.subflows[handle];
+        let is_next = mapping.seq == segment.seq && segment.seq == subflow.receiver.next;
+        let held = self.receiver.pending_mappings.of(subflow.id()).next().is_some();
+        self.association.protocol == super::Protocol::Multipath
+            && is_next
+            && !held
+            && !self.misses_abandoned_data()
+            && mapping.data_seq > self.receiver.buffer.next()
     }
 
     /// The stream ends after the mapping.

@@ -199,6 +199,18 @@ fn an_infinite_mapping_makes_all_that_follows_plain_tcp() {
     assert!(!peer.take().iter().any(speaks_mptcp));
 }
 
+/// Nothing will bring what the mapping leaves out: an error is better than a stream that only looks complete.
+#[test]
+fn an_infinite_mapping_beyond_the_next_byte_resets_the_subflow() {
+    let mut peer = one_subflow(config());
+    let dss = infinite(&peer, 8, peer.flows[0].nxt);
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"def");
+    assert_eq!(peer.received, b"abc");
+    let said = peer.take();
+    assert_eq!(said.iter().map(reset_reason).collect::<Vec<_>>(), [Some(1)], "{said:?}");
+    assert!(!peer.events.iter().any(|event| matches!(event, Event::FellBack(..))), "{:?}", peer.events);
+}
+
 /// The segment that ends MPTCP may be the last that acknowledges anything; small segments and the buffer wait for it.
 #[test]
 fn what_the_subflow_has_acknowledged_counts_from_the_fallback_on() {
