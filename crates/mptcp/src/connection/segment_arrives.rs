@@ -95,6 +95,8 @@ impl Connection {
     pub(super) fn handle_reset(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let fast_close = segment.options.mptcp.iter().any(|option| self.is_our_fast_close(option));
         if fast_close {
+            // This subflow is closed, and no reset answers a reset (RFC 9293, section 3.10.7).
+            self.remove_subflow(handle, CloseReason::Reset);
             return self.close_fast(now);
         }
         for option in &segment.options.mptcp {

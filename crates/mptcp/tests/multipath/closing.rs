@@ -12,6 +12,8 @@ use anabranch_policy::time::{Duration, Instant};
 use anabranch_wire::mptcp::Dss;
 use anabranch_wire::tcp::TcpOptions;
 use anabranch_wire::{Flags, MptcpOption, Packet};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -380,15 +382,19 @@ fn aborting_sends_mp_fastclose_with_the_peers_key_on_a_reset_of_every_subflow() 
     assert_eq!(peer.host.connection_count(), 0);
 }
 
+/// The subflow of a reset is closed by it; no reset answers a reset (RFC 9293, section 3.10.7).
 #[test]
 fn mp_fastclose_on_an_ack_or_a_reset_ends_the_connection_and_resets_all_subflows() {
-    for flags in [Flags::ACK, Flags::RST | Flags::ACK] {
+    for (flags, open) in [(Flags::ACK, 2), (Flags::RST | Flags::ACK, 1)] {
         let mut peer = two_subflows();
         let id = peer.id();
         let key = peer.keys.remote.0;
         peer.send(0, flags, options(vec![MptcpOption::FastClose { key }]), &[]);
         let said = peer.take();
-        assert_eq!(said.len(), 2);
+        let to = |packet: &Packet| SocketAddr::new(packet.ip.destination, packet.segment.destination_port);
+        let answered: BTreeSet<SocketAddr> = said.iter().map(to).collect();
+        assert_eq!((said.len(), answered.len()), (open, open), "{said:?}");
+        assert_eq!(answered.contains(&peer.flows[0].peer), open == 2, "{said:?}");
         assert!(said.iter().all(|packet| packet.segment.flags.contains(Flags::RST)), "{said:?}");
         let fast_close = |option: &MptcpOption| matches!(option, MptcpOption::FastClose { .. });
         assert!(
