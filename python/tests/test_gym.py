@@ -1,10 +1,13 @@
 """Environments: what Gymnasium asks of them, what they share with runs, and what is wrong is told."""
 
 import copy
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -141,6 +144,65 @@ def test_any_thread_may_use_them_and_drop_them() -> None:
     for _ in range(30):
         again.step(np.ones((2, 2)))
     assert vector.trace_hashes == again.trace_hashes
+
+
+def in_a_fork(work: Callable[[], str]) -> str:
+    """What the work gives in a process that is forked from this one."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        # This process has threads, as that of a user has.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        said = b"nothing"
+        try:
+            said = work().encode()
+        except BaseException as error:
+            said = repr(error).encode()
+        os.write(writer, said)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as said_there:
+        said = said_there.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "it was killed, at the latest by its alarm"
+    return said.decode()
+
+
+def test_a_fork_is_told_that_it_has_not_the_threads_of_an_environment() -> None:
+    ones = np.ones(2)
+    one = {"env": Environment(set=SHORT)}
+    many = {"env": VectorEnv(2, threads=2, set=SHORT)}
+    one["env"].reset(seed=1)
+    many["env"].reset(seed=1)
+    calls: list[Callable[[], object]] = [
+        lambda: one["env"].reset(seed=1),
+        lambda: one["env"].step(ones),
+        lambda: one["env"].trace_hash,
+        lambda: many["env"].reset(seed=1),
+        lambda: many["env"].step(np.ones((2, 2))),
+        lambda: many["env"].trace_hashes,
+    ]
+
+    def call_all() -> str:
+        for call in calls:
+            with pytest.raises(
+                RuntimeError, match=rf"made in process {os.getppid()}, .* process {os.getpid()}, .*fork"
+            ):
+                call()
+        return "told"
+
+    def make_new() -> str:
+        many["env"].close()
+        del many["env"]
+        # The old one is dropped, and its copy is a new one.
+        one["env"] = copy.deepcopy(one["env"])
+        return str(episode(one["env"], ones, 4)[0])
+
+    assert in_a_fork(call_all) == "told"
+    assert in_a_fork(make_new) == str(episode(one["env"], ones, 4)[0])
+    many["env"].step(np.ones((2, 2)))
 
 
 def test_seeds_are_whole_numbers() -> None:

@@ -7,8 +7,9 @@ use anabranch_lab::experiment::Experiment;
 use anabranch_policy::observation::PATH_FEATURES;
 use anabranch_policy::time::Duration;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a step gives: observations, rewards, terminated, truncated, seeds.
 type Stepped<'py> = (
@@ -20,10 +21,13 @@ type Stepped<'py> = (
 );
 
 /// Environments that are stepped on Rust threads. Any thread of Python may use them, one at a time: whoever waits for
-/// another one does so without Python's lock.
+/// another one does so without Python's lock. A process that was forked has none of the threads: there they do nothing
+/// but say so.
 #[pyclass(frozen, module = "anabranch._native")]
 pub struct Environments {
-    vector: Mutex<VectorEnvironment>,
+    vector: Arc<Mutex<VectorEnvironment>>,
+    /// The process that has the threads.
+    process: u32,
     spec: Spec,
     count: usize,
 }
@@ -58,7 +62,7 @@ impl Environments {
             interval: Duration::from_secs_f64(interval),
         };
         let vector = VectorEnvironment::new(spec.clone(), count, threads).map_err(failure)?;
-        Ok(Self { vector: Mutex::new(vector), spec, count })
+        Ok(Self { vector: Arc::new(Mutex::new(vector)), process: std::process::id(), spec, count })
     }
 
     #[getter]
@@ -80,12 +84,14 @@ impl Environments {
         if seeds.len() != self.count {
             return Err(plain(format!("{} seeds for {} environments", seeds.len(), self.count)));
         }
+        self.check_process()?;
         let steps = py.detach(|| self.vector().reset(&seeds)).map_err(failure)?;
         self.observations(py, steps.observations)
     }
 
     fn step<'py>(&self, py: Python<'py>, actions: PyReadonlyArray2<'py, f32>) -> PyResult<Stepped<'py>> {
         let actions: Vec<f32> = actions.as_array().iter().copied().collect();
+        self.check_process()?;
         let stepped = py.detach(|| self.vector().step(&actions)).map_err(failure)?;
         let Steps { observations, steps, seeds, .. } = stepped;
         let flags = |of: fn(&anabranch_lab::environment::Step) -> bool| PyArray1::from_iter(py, steps.iter().map(of));
@@ -99,12 +105,26 @@ impl Environments {
     }
 
     fn trace_hashes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.check_process()?;
         let hashes = py.detach(|| self.vector().trace_hashes()).map_err(failure)?;
         Ok(hashes.into_iter().map(|hash| format!("{hash:016x}")).collect())
     }
 }
 
 impl Environments {
+    /// # Errors
+    /// This process was forked from the one that made it.
+    fn check_process(&self) -> PyResult<()> {
+        let (own, here) = (self.process, std::process::id());
+        if own == here {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(format!(
+            "the environment was made in process {own}, and its threads are not in process {here}, which was forked from \
+             there: make a new one after the fork"
+        )))
+    }
+
     fn vector(&self) -> MutexGuard<'_, VectorEnvironment> {
         self.vector.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,5 +132,14 @@ impl Environments {
     fn observations<'py>(&self, py: Python<'py>, values: Vec<f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (rows, columns) = (self.count * self.spec.agents, self.spec.features());
         PyArray1::from_vec(py, values).reshape([rows, columns])
+    }
+}
+
+impl Drop for Environments {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // The threads that would have to end first are not here: what is theirs is forgotten.
+            std::mem::forget(Arc::clone(&self.vector));
+        }
     }
 }
