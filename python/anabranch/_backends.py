@@ -68,6 +68,10 @@ class Rows:
         if self.store is not None:
             self.store.write()
 
+    def close(self) -> None:
+        """Lets others write the file, also while an exception holds this object."""
+        self.store = None
+
 
 class Units:
     """Results of runs of a sweep, in sweep.jsonl of a directory if there is one."""
@@ -84,6 +88,10 @@ class Units:
         if self.journal is not None:
             self.journal.keep(*results)
 
+    def close(self) -> None:
+        """Lets others write the file, also while an exception holds this object."""
+        self.journal = None
+
 
 def execute(
     asked: list[Request],
@@ -95,22 +103,23 @@ def execute(
 ) -> tuple[list[str], int]:
     """Rows of all requests, and how many were there already. What ends them has those that were done as `rows`."""
     keys = {item: some for request in asked for item, some in _native.single_requests(json.dumps(request))}
-    rows = Rows(out, keys)
-    try:
-        filled = fill(list(keys), rows, execute_one, backend, jobs, progress)
-    except BaseException as error:
-        # What ended the runs is raised, and not what may have the same cause.
-        with contextlib.suppress(ValueError):
-            rows.write()
-        error.rows = [row for item in keys for row in rows.known.get(item, [])]  # type: ignore[attr-defined]
-        raise
-    rows.write()
-    return filled
+    with contextlib.closing(Rows(out, keys)) as rows:
+        try:
+            filled = fill(list(keys), rows, execute_one, backend, jobs, progress)
+        except BaseException as error:
+            # What ended the runs is raised, and not what may have the same cause.
+            with contextlib.suppress(ValueError):
+                rows.write()
+            error.rows = [row for item in keys for row in rows.known.get(item, [])]  # type: ignore[attr-defined]
+            raise
+        rows.write()
+        return filled
 
 
 def map_units(units: list[str], *, backend: str | object, jobs: int | None, out: str | None) -> list[str]:
     """Results of all runs of a sweep."""
-    return fill(units, Units(out, units), run_unit, backend, jobs, None)[0]
+    with contextlib.closing(Units(out, units)) as kept:
+        return fill(units, kept, run_unit, backend, jobs, None)[0]
 
 
 def fill(

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -323,6 +324,30 @@ def test_interruption_ends_the_runs_and_keeps_what_was_done(tmp_path: Path) -> N
     assert "KeyboardInterrupt" in errors
     assert len(lines.read_text().splitlines()) > 3
     assert (tmp_path / "runs.parquet").exists()
+
+
+@pytest.mark.parametrize("backend", ["local", "joblib"])
+def test_what_ended_runs_does_not_hold_their_files(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        raise LookupError("ended")
+
+    def runs(**options: Any) -> anabranch.Runs:
+        seeds = [1, 3, 5]
+        return anabranch.run("two_paths", policy="plain", seeds=seeds, set=SHORT, jobs=2, out=str(tmp_path), **options)
+
+    with pytest.raises(LookupError, match="ended") as held:
+        runs(backend=backend, progress=ends)
+    assert len(runs()) == 3
+    monkeypatch.setattr(_native, "sweep_run", ends)
+    with pytest.raises(LookupError, match="ended") as held_too:
+        anabranch.sweep(["plain"], points=1, out=str(tmp_path))
+    monkeypatch.undo()
+    assert len(anabranch.sweep(["plain"], points=1, out=str(tmp_path))) == 1
+    # Until here, as long as `sys.last_value` or a debugger would have them.
+    assert held.tb is not None
+    assert held_too.tb is not None
 
 
 def test_what_a_sweep_has_done_is_kept_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
