@@ -20,6 +20,8 @@ from anabranch._request import Request
 #: Batches per process: enough that the last one is short.
 BATCHES = 8
 
+#: How often a batch begins again whose worker was killed.
+RETRIES = 3
 
 #: What is said when a cluster is lost.
 KEPT = "with 'out' the rows until then are kept, and the same call goes on where this one ended"
@@ -198,14 +200,26 @@ def local(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tupl
 
 def joblib(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Processes of this machine, or what a `joblib.parallel_config` around the call says."""
+    from concurrent.futures import BrokenExecutor
+
     from joblib import Parallel, delayed
 
     def numbered(place: int, part: list[str]) -> tuple[int, list[list[str]]]:
         return place, each(work, part)
 
-    calls = (delayed(numbered)(place, part) for place, part in enumerate(parts))
-    for place, results in Parallel(n_jobs=jobs or -1, return_as="generator_unordered")(calls):
-        yield parts[place], results
+    left, broken = dict(enumerate(parts)), 0
+    while left:
+        calls = [delayed(numbered)(place, part) for place, part in left.items()]
+        try:
+            for place, results in Parallel(n_jobs=jobs or -1, return_as="generator_unordered")(calls):
+                broken = 0
+                yield left.pop(place), results
+        except BrokenExecutor:
+            # A process was killed, and joblib ended the others: what they had is done by new ones. Who dies of its
+            # batch each time would be killed for ever.
+            broken += 1
+            if broken > RETRIES:
+                raise
 
 
 def dask(parts: list[list[str]], work: Work, client: Any) -> Iterator[tuple[list[str], list[list[str]]]]:
@@ -214,7 +228,7 @@ def dask(parts: list[list[str]], work: Work, client: Any) -> Iterator[tuple[list
 
     library: Any = distributed
     client = client or library.get_client()
-    futures = {client.submit(each, work, part, pure=False, retries=3): part for part in parts}
+    futures = {client.submit(each, work, part, pure=False, retries=RETRIES): part for part in parts}
     # An error comes in place of results; those of a scheduler that is gone would not be raised.
     for future, results in library.as_completed(list(futures), with_results=True, raise_errors=False):
         if future.status == "cancelled":
@@ -234,7 +248,7 @@ def ray(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[
         # Without a number of processes, a cluster that runs on this machine is used.
         own = {} if jobs is None else {"address": "local", "num_cpus": jobs}
         library.init(log_to_driver=False, **own)
-    remote = library.remote(max_retries=3)(each)
+    remote = library.remote(max_retries=RETRIES)(each)
     queue = iter(parts)
     most = max(2, round(4 * library.cluster_resources().get("CPU", 1)))
     running = {remote.remote(work, part): part for part in islice(queue, most)}

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import anabranch
+from anabranch import _backends
 
 SHORT = {"duration": "3 s"}
 HOST = "127.0.0.1"
@@ -63,6 +65,39 @@ def test_what_was_killed_goes_on_with_the_same_command(tmp_path: Path) -> None:
     assert local.known == len(local) == before + 4
     assert pa.table(local).equals(pa.table(runs))
     assert (tmp_path / "runs.parquet").exists()
+
+
+def workers_of_joblib() -> list[int]:
+    """Processes that joblib has started for this one."""
+    pattern = ["pgrep", "-P", str(os.getpid()), "-f", "popen_loky_posix"]
+    found = subprocess.run(pattern, capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def test_a_process_of_joblib_that_is_killed_loses_nothing() -> None:
+    killed: list[int] = []
+
+    def kill_one(*_: object) -> None:
+        if not killed:
+            killed.append(workers_of_joblib()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    runs = anabranch.compare(
+        "two_paths", policies=POLICIES, seeds=30, set=SHORT, backend="joblib", jobs=2, progress=kill_one
+    )
+    assert killed
+    assert pa.table(runs).equals(compare("local", seeds=30))
+
+
+def test_a_batch_that_kills_each_process_of_joblib_ends_the_runs(tmp_path: Path) -> None:
+    def dies(_: str) -> list[str]:
+        tempfile.mkstemp(dir=tmp_path)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+    with pytest.raises(BrokenExecutor):
+        list(_backends.joblib([["a"]], dies, 2))
+    assert len(list(tmp_path.iterdir())) == 1 + _backends.RETRIES
 
 
 @pytest.fixture
