@@ -135,9 +135,11 @@ def fill(
     """Results of all items in their order, and how many were there; the others are computed by the backend."""
     missing = [item for item in items if item not in kept.known]
     there = sum(len(kept.known[item]) for item in items if item in kept.known)
-    # Threads cost nothing to call: what is done is kept at once, and nobody waits for the rest of a batch.
-    most = len(missing) if backend == "local" else max(BATCHES * (jobs or os.cpu_count() or 1), len(missing) // 256)
-    parts = batches(missing, most) if missing else []
+    parts: list[list[str]] = []
+    if missing:
+        # Threads cost nothing to call: what is done is kept at once, and nobody waits for the rest of a batch.
+        most = len(missing) if backend == "local" else BATCHES * workers_of(backend, jobs)
+        parts = batches(missing, max(most, len(missing) // 256))
     done = 0
     for part, results in zip_results(parts, work, backend, jobs):
         for item, own in split(part, results):
@@ -171,7 +173,7 @@ def zip_results(
     if backend == "joblib":
         return joblib(parts, work, jobs)
     if backend == "dask" or hasattr(backend, "submit"):
-        return dask(parts, work, None if backend == "dask" else backend)
+        return dask(parts, work, backend, jobs)
     if backend == "ray":
         return ray(parts, work, jobs)
     raise ValueError(f"the backend is local, joblib, dask, ray or a client of dask.distributed, and not {backend!r}")
@@ -222,35 +224,89 @@ def joblib(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tup
                 raise
 
 
-def dask(parts: list[list[str]], work: Work, client: Any) -> Iterator[tuple[list[str], list[list[str]]]]:
+def workers_of(backend: str | object, jobs: int | None) -> int:
+    """How many batches are executed at once."""
+    if backend == "joblib":
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(jobs or -1))
+    if backend == "ray":
+        there = round(open_ray(jobs).cluster_resources().get("CPU", 1))
+    elif backend == "dask" or hasattr(backend, "submit"):
+        client = client_of_dask(backend)
+        # What is no client of Dask cannot say it; and workers may come later.
+        there = sum(client.nthreads().values()) if hasattr(client, "nthreads") else 0
+    else:
+        there = 0
+    there = there or os.cpu_count() or 1
+    return there if jobs is None else min(jobs, there)
+
+
+def client_of_dask(backend: str | object) -> Any:
+    """The given client, or the current one."""
+    import distributed
+
+    if backend != "dask":
+        return backend
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise ValueError(
+            "backend='dask' takes the current client, and there is none: make a distributed.Client first"
+        ) from None
+
+
+def dask(
+    parts: list[list[str]], work: Work, backend: str | object, jobs: int | None
+) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Workers of dask.distributed: the given client's, or the current one's."""
     import distributed
 
     library: Any = distributed
-    client = client or library.get_client()
-    futures = {client.submit(each, work, part, pure=False, retries=RETRIES): part for part in parts}
+    client, queue = client_of_dask(backend), iter(parts)
+
+    def submit(part: list[str]) -> Any:
+        return client.submit(each, work, part, pure=False, retries=RETRIES)
+
+    futures = {submit(part): part for part in islice(queue, jobs)}
     # An error comes in place of results; those of a scheduler that is gone would not be raised.
-    for future, results in library.as_completed(list(futures), with_results=True, raise_errors=False):
+    done = library.as_completed(list(futures), with_results=True, raise_errors=False)
+    for future, results in done:
         if future.status == "cancelled":
             raise ConnectionError(f"the scheduler of Dask is lost: {KEPT}")
         if future.status == "error":
             future.result()
-        yield futures[future], results
+        yield futures.pop(future), results
         future.release()
+        for part in islice(queue, 1):
+            following = submit(part)
+            futures[following] = part
+            done.add(following)
 
 
-def ray(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Workers of Ray: those of the cluster that `ray.init` connected to or finds, or new ones."""
+def open_ray(jobs: int | None) -> Any:
+    """Ray with the cluster that `ray.init` connected to, that RAY_ADDRESS names, or that runs here; else a new one."""
     import ray
 
     library: Any = ray
-    if not library.is_initialized():
-        # Without a number of processes, a cluster that runs on this machine is used.
-        own = {} if jobs is None else {"address": "local", "num_cpus": jobs}
-        library.init(log_to_driver=False, **own)
+    if library.is_initialized():
+        return library
+    if jobs is None or "RAY_ADDRESS" in os.environ:
+        library.init(log_to_driver=False)
+        return library
+    try:
+        library.init(address="auto", log_to_driver=False)
+    except ConnectionError:
+        library.init(address="local", num_cpus=jobs, log_to_driver=False)
+    return library
+
+
+def ray(parts: list[list[str]], work: Work, jobs: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Workers of Ray."""
+    library = open_ray(jobs)
     remote = library.remote(max_retries=RETRIES)(each)
     queue = iter(parts)
-    most = max(2, round(4 * library.cluster_resources().get("CPU", 1)))
+    most = jobs or max(2, round(4 * library.cluster_resources().get("CPU", 1)))
     running = {remote.remote(work, part): part for part in islice(queue, most)}
     while running:
         (done, *_), _ = library.wait(list(running), num_returns=1)

@@ -106,8 +106,8 @@ def compare(
     without out.
     policy_timeout: how long the calls of one object of such a class may take together, in seconds of wall time: of the
     scheduler or congestion control of one connection, the path manager of one host. No limit if None.
-    jobs: threads; as many as there are processors if None.
-    backend: "local", "joblib", "dask", "ray", or a client of dask.distributed.
+    jobs: how many threads, or workers of the backend, work at once; all processors, or all workers, if None.
+    backend: "local", "joblib", "dask" (the current client), "ray", or a client of dask.distributed.
     out: a directory; rows that are in its runs.jsonl are not computed again, and all are in its runs.parquet.
     progress: True for a bar, or a function of units done, all units, and a name.
 

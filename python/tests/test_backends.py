@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -26,9 +27,11 @@ HOST = "127.0.0.1"
 POLICIES = ["plain", "anabranch", "tcp"]
 
 
-def compare(backend: str | object, out: Path | None = None, seeds: int = 4) -> pa.Table:
+def compare(backend: str | object, out: Path | None = None, seeds: int = 4, jobs: int | None = 2) -> pa.Table:
     place = None if out is None else str(out)
-    runs = anabranch.compare("two_paths", policies=POLICIES, seeds=seeds, set=SHORT, backend=backend, jobs=2, out=place)
+    runs = anabranch.compare(
+        "two_paths", policies=POLICIES, seeds=seeds, set=SHORT, backend=backend, jobs=jobs, out=place
+    )
     # The program's hash and a row's order of arrival are no results.
     return pa.table(runs)
 
@@ -135,6 +138,61 @@ def test_a_worker_of_dask_that_is_killed_loses_nothing(dask_client: Any, tmp_pat
     )
     assert killed
     assert pa.table(runs).equals(compare("local", seeds=30))
+
+
+def test_the_work_is_divided_by_the_workers_of_the_cluster() -> None:
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=25, processes=False, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        submit, begun, ended, most = client.submit, [0], [0], [0]
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            begun[0] += 1
+            most[0] = max(most[0], begun[0] - ended[0])
+            return submit(*arguments, **options)
+
+        def end(*_: object) -> None:
+            ended[0] += 1
+
+        client.submit = counted
+        assert compare(client, jobs=None, seeds=100).equals(compare("local", seeds=100))
+        # Eight for each of 25 workers.
+        assert begun == [200]
+        begun[0] = most[0] = 0
+        anabranch.run("two_paths", policy="plain", seeds=100, set=SHORT, backend=client, jobs=3, progress=end)
+        assert (begun, ended, most) == ([24], [24], [3])
+
+
+def test_without_a_client_of_dask_it_says_what_is_missing() -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ValueError, match=r"takes the current client, and there is none: make a distributed\.Client"):
+        compare("dask")
+
+
+@pytest.mark.parametrize("address", [None, "ray://far.example:10001"])
+def test_jobs_start_no_ray_where_there_is_one(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    up = False
+
+    def init(**options: object) -> None:
+        asked.append(options)
+        if options.get("address") == "auto" and not up:
+            raise ConnectionError("there is none")
+
+    fake = SimpleNamespace(is_initialized=lambda: False, init=init, cluster_resources=lambda: {"CPU": 64.0})
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if address is not None:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    # A cluster of which only a part is wanted.
+    assert _backends.workers_of("ray", 2) == 2
+    up = True
+    assert _backends.workers_of("ray", None) == 64
+    quiet = {"log_to_driver": False}
+    own = [{"address": "auto", **quiet}, {"address": "local", "num_cpus": 2, **quiet}, quiet]
+    assert asked == (own if address is None else [quiet, quiet])
+    _backends.workers_of("ray", 2)
+    assert asked[-1] == ({"address": "auto", **quiet} if address is None else quiet)
 
 
 def until_up(address: tuple[str, int]) -> None:
