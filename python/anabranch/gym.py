@@ -33,7 +33,7 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -46,6 +46,7 @@ try:
     import gymnasium
     from gymnasium import spaces
     from gymnasium.utils import EzPickle
+    from gymnasium.utils.seeding import np_random
     from gymnasium.vector import AutoresetMode
     from gymnasium.vector.utils import batch_space
 except ImportError as missing:
@@ -214,15 +215,16 @@ class Environment(gymnasium.Env[Observation, Action], EzPickle):
         self._running = False
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins an episode: with this seed, or with one drawn after the last that was given.
 
         The info has the episode's seed.
         """
         _no_options(options)
-        super().reset(seed=seed)
-        chosen = int(self.np_random.integers(1, SEEDS)) if seed is None else _valid_seed(seed)
+        given = None if seed is None else _valid_seed(seed)
+        super().reset(seed=given)
+        chosen = int(self.np_random.integers(1, SEEDS)) if given is None else given
         observations = self._open().reset([chosen])
         self._running = True
         return observations[0], {"seed": chosen}
@@ -303,25 +305,39 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, Action, npt.NDArray[Any]
         self.paths = self._worlds.paths
         #: Name and unit of each number of an observation.
         self.features = self._worlds.features
+        self._draws = [np_random()[0] for _ in range(num_envs)]
         self._running = False
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: SupportsIndex | Iterable[SupportsIndex | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins an episode of each environment.
 
         seed: that of the first one, the others follow by one; or one of each (None: drawn); all are drawn if None.
-        The info has the seeds of the episodes.
+        An environment draws after the last seed that it was given. The info has the seeds of the episodes.
         """
         _no_options(options)
-        if isinstance(seed, (int, np.integer)):
-            wanted: list[int | None] = [int(seed) + place for place in range(self.num_envs)]
-            super().reset(seed=int(seed))
+        if seed is None:
+            given: list[int | None] = [None] * self.num_envs
+        elif isinstance(seed, Iterable) and not isinstance(seed, str):
+            given = [None if one is None else _valid_seed(one) for one in seed]
         else:
-            wanted = [None] * self.num_envs if seed is None else list(seed)
-        if len(wanted) != self.num_envs:
-            raise ValueError(f"{len(wanted)} seeds for {self.num_envs} environments")
-        seeds = [int(self.np_random.integers(1, SEEDS)) if one is None else _valid_seed(one) for one in wanted]
+            first = _valid_seed(seed)
+            given = [_valid_seed(first + place) for place in range(self.num_envs)]
+        if len(given) != self.num_envs:
+            raise ValueError(f"{len(given)} seeds for {self.num_envs} environments")
+        # Each draws after the last one that it was given, as it would alone.
+        for place, one in enumerate(given):
+            if one is not None:
+                self._draws[place] = np_random(one)[0]
+        if given[0] is not None:
+            super().reset(seed=given[0])
+        seeds = [
+            int(draws.integers(1, SEEDS)) if one is None else one for one, draws in zip(given, self._draws, strict=True)
+        ]
         observations = self._open().reset(seeds)
         self._running = True
         return observations, self._info(np.array(seeds, np.uint64))

@@ -210,7 +210,34 @@ def test_seeds_are_whole_numbers() -> None:
     for seeds in ([1.5, 2], [1, "2"], [1, 2**63], [-1, 1]):
         with pytest.raises(ValueError, match="a seed is a whole number from 0 to 9223372036854775807, and not "):
             vector.reset(seed=seeds)  # type: ignore[arg-type]
-    assert vector.reset(seed=np.array([3, 4]))[1]["seed"].tolist() == [3, 4]  # type: ignore[arg-type]
+    assert vector.reset(seed=np.array([3, 4]))[1]["seed"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**63, "7", np.float64(3)])
+def test_a_seed_that_is_none_is_told_by_each_kind(seed: Any) -> None:
+    for env in (Environment(set=SHORT), VectorEnv(2, threads=1, set=SHORT)):
+        with pytest.raises(ValueError, match="a seed is a whole number from 0 to 9223372036854775807, and not "):
+            env.reset(seed=seed)
+
+
+def test_a_seed_of_numpy_is_taken_as_that_of_python() -> None:
+    env, vector = Environment(set=SHORT), VectorEnv(2, threads=1, set=SHORT)
+    assert env.reset(seed=np.int64(7))[1]["seed"] == 7
+    assert vector.reset(seed=np.int64(7))[1]["seed"].tolist() == [7, 8]
+    assert vector.reset(seed=np.array([9, 7]))[1]["seed"].tolist() == [9, 7]
+
+
+@pytest.mark.parametrize("seed", [5, [5, 6], [5, None]])
+def test_what_a_vector_draws_is_what_its_environments_draw(seed: Any) -> None:
+    drawn = []
+    for _ in range(2):
+        own = VectorEnv(2, threads=1, set=SHORT)
+        own.reset(seed=[1, 2])
+        others = gymnasium.vector.SyncVectorEnv([lambda: Environment(set=SHORT)] * 2)
+        others.reset(seed=[1, 2])
+        for vector in (own, others):
+            drawn.append([vector.reset(seed=one)[1]["seed"].tolist() for one in (seed, None, None)])
+    assert drawn == [drawn[0]] * 4
 
 
 def test_an_episode_that_a_vector_began_can_be_run_again_alone() -> None:
