@@ -1,8 +1,10 @@
 """Runs, comparisons, sweeps and series as tables; policies in Python; what is wrong is told."""
 
+import copy
 import enum
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -40,6 +42,18 @@ def test_pandas_polars_and_pyarrow_read_the_same_table() -> None:
     table = pa.table(runs)
     assert table.num_rows == len(runs) == runs.to_polars().height == len(runs.to_pandas())
     assert table.column("throughput").to_pylist() == runs.to_polars()["throughput"].to_list()
+
+
+def test_a_copy_of_a_table_is_the_same() -> None:
+    runs = anabranch.compare("two_paths", policies=["plain", "tcp"], seeds=2, set=SHORT)
+    for table in (runs, anabranch.series("two_paths", policies="plain", set=SHORT)):
+        for copied in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+            assert type(copied) is type(table)
+            # To the last bit: what is unknown is null in both.
+            assert pa.table(copied).equals(pa.table(table))
+            assert pa.table(copied).schema == pa.table(table).schema
+    runs.known = 3
+    assert pickle.loads(pickle.dumps(runs)).known == 3
 
 
 def test_the_command_and_python_see_the_same_trace(program: str, tmp_path: Path) -> None:
@@ -228,6 +242,13 @@ def test_what_a_policy_raises_or_does_wrong_is_told() -> None:
         run(Elsewhere)
     with pytest.raises(ValueError, match=r"asked to wait until 0 s, and it is 0\.\d+ s: the time is a later one"):
         run(Past)
+    # Whole numbers are ids: none of these is a time, the last of which would never come.
+    for wrong in (-1, 2**32, 2**70):
+        with pytest.raises(ValueError, match=f"returned {wrong}, which is no usable subflow: those are 0"):
+            run(type("Wrong", (), {"schedule": lambda *_, wrong=wrong: wrong}))
+    for past, written in ((1e-300, "1e-300"), (-1e300, "-1e300"), (1e-4, "0.0001")):
+        with pytest.raises(ValueError, match=f"asked to wait until {written} s, and"):
+            run(type("Past", (), {"schedule": lambda *_, past=past: past}))
 
 
 def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:

@@ -191,6 +191,7 @@ def measures(interval: object) -> Any:
         (manages([PathAction.WakeAt(1.0), 7]), r"handle\(\) returned 7"),
         (manages([PathAction.WakeAt(0.0)]), r"to wake at 0 s, and it is 0 s: the time is a later one"),
         (manages([PathAction.WakeAt(float("nan"))]), r"to wake at NaN s"),
+        (manages([PathAction.WakeAt(-1e300)]), r"to wake at -1e300 s, and"),
         (measures("often"), r"measurements\(\) returned 'often': it is None, 'every_round_trip', or a time"),
         (measures(0.0), r"measurements\(\) returned 0.0"),
         (measures(float("nan")), r"measurements\(\) returned nan"),
@@ -279,8 +280,10 @@ def test_a_policy_that_is_too_slow_is_told_with_its_calls_per_second() -> None:
     sentence = (
         r"^Sleeps is too slow: 1 call in a run took \d+\.\d+ s of wall time, more than policy_timeout=0.5 s: \d+\.\d"
     )
-    with pytest.raises(TimeoutError, match=sentence + " calls per second$"):
+    with pytest.raises(TimeoutError, match=sentence + " calls per second$") as told:
         hashes(scheduler=Sleeps, policy_timeout=0.5)
+    # Python cannot interrupt it, and it is told how long it took then.
+    assert float(str(told.value).split(" took ")[1].split()[0]) >= 1.0
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -1,6 +1,6 @@
 //! Calls of policies in Python that are under way, so that one that takes too long can be interrupted.
 
-use crate::failure::plain;
+use crate::failure::{number, plain};
 use crate::fault::Fault;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTimeoutError};
 use pyo3::prelude::*;
@@ -30,6 +30,8 @@ struct UnderWay {
     policy: Arc<str>,
     since: Instant,
     before: Spent,
+    /// It was found to take too long before it ended.
+    judged: bool,
 }
 
 /// Calls under way, by thread as Python numbers them. Only who holds Python's lock uses it.
@@ -62,7 +64,9 @@ impl Calls {
     pub fn new(limit: Option<f64>) -> PyResult<Self> {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-            time.ok_or_else(|| plain(format!("policy_timeout is a time above 0, in seconds, and not {seconds}")))
+            time.ok_or_else(|| {
+                plain(format!("policy_timeout is a time above 0, in seconds, and not {}", number(seconds)))
+            })
         };
         Ok(Self { limit: limit.map(time).transpose()?, under_way: Mutex::default() })
     }
@@ -80,14 +84,19 @@ impl Calls {
         py: Python<'_>,
         policy: &Arc<str>,
         spent: &Cell<Spent>,
+        fault: &Fault,
         call: impl FnOnce() -> PyResult<T>,
     ) -> PyResult<T> {
         let (thread, since, before) = (thread(py)?, Instant::now(), spent.get());
-        self.under_way().insert(thread, UnderWay { policy: Arc::clone(policy), since, before });
+        self.under_way().insert(thread, UnderWay { policy: Arc::clone(policy), since, before, judged: false });
         let result = call();
-        self.under_way().remove(&thread);
+        let judged = self.under_way().remove(&thread).is_some_and(|call| call.judged);
         let after = Spent { calls: before.calls + 1, time: before.time + since.elapsed() };
         spent.set(after);
+        if let Some(limit) = self.limit.filter(|_| judged) {
+            // Only now it is known how long it took.
+            fault.replace(too_slow(policy, after, limit));
+        }
         match self.limit.filter(|limit| after.time > *limit) {
             Some(limit) => Err(too_slow(policy, after, limit)),
             None => result,
@@ -102,8 +111,8 @@ impl Calls {
     pub fn look(&self, py: Python<'_>, fault: &Fault) -> PyResult<()> {
         // Python may give its lock to another thread while it executes something, so the other lock is not held then.
         let threads: Vec<u64> = {
-            let under_way = self.under_way();
-            for call in under_way.values() {
+            let mut under_way = self.under_way();
+            for call in under_way.values_mut() {
                 self.judge(call, fault);
             }
             under_way.keys().copied().collect()
@@ -114,10 +123,10 @@ impl Calls {
         threads.into_iter().try_for_each(|thread| interrupt(py, thread))
     }
 
-    fn judge(&self, call: &UnderWay, fault: &Fault) {
+    fn judge(&self, call: &mut UnderWay, fault: &Fault) {
         let now = Spent { calls: call.before.calls + 1, time: call.before.time + call.since.elapsed() };
         if let Some(limit) = self.limit.filter(|limit| now.time > *limit) {
-            fault.set(too_slow(&call.policy, now, limit));
+            call.judged |= fault.set(too_slow(&call.policy, now, limit));
         }
     }
 }

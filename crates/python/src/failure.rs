@@ -22,3 +22,12 @@ pub fn system(error: &std::io::Error, path: &Path) -> PyErr {
 pub fn plain(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
+
+/// A number as Python writes it: very large and very small ones with an exponent.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() || (1e-4..1e16).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}

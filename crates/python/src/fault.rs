@@ -13,9 +13,18 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn set(&self, error: PyErr) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    /// Returns whether it is the first error, which is the one that is told.
+    pub fn set(&self, error: PyErr) -> bool {
+        let mut told = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = told.is_none();
+        told.get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
+        is_first
+    }
+
+    /// Tells this in place of the first error, which was set too early to say all.
+    pub fn replace(&self, error: PyErr) {
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
     /// The first error, if there is one.

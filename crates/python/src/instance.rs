@@ -32,7 +32,7 @@ impl Class {
     pub fn instance(self: &Arc<Self>) -> Instance {
         let spent = Cell::default();
         let object = Python::attach(|py| {
-            let made = self.calls.make(py, &self.name, &spent, || self.class.call0(py));
+            let made = self.calls.make(py, &self.name, &spent, &self.fault, || self.class.call0(py));
             spent.set(spent.get().uncounted());
             self.fault.or(made, py.None())
         });
@@ -56,7 +56,7 @@ impl Instance {
         }
         let asked = Python::attach(|py| {
             let object = self.object.bind(py);
-            calls.make(py, name, &self.spent, || work(object))
+            calls.make(py, name, &self.spent, fault, || work(object))
         });
         fault.or(asked.map(Some), None)
     }

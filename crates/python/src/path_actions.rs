@@ -1,6 +1,6 @@
 //! Actions of a path manager, as Python objects.
 
-use crate::failure::plain;
+use crate::failure::{number, plain};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::PathAction;
 use anabranch_policy::time::{Duration, Instant};
@@ -118,8 +118,9 @@ impl PyPathAction {
                 let at = Instant::ZERO + Duration::from_secs_f64(if time.is_nan() { 0.0 } else { time.max(0.0) });
                 if at <= now {
                     return Err(plain(format!(
-                        "handle() asked to wake at {time} s, and it is {} s: the time is a later one",
-                        now.as_secs_f64()
+                        "handle() asked to wake at {} s, and it is {} s: the time is a later one",
+                        number(time),
+                        number(now.as_secs_f64())
                     )));
                 }
                 PathAction::WakeAt(at)

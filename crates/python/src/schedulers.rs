@@ -1,13 +1,14 @@
 //! Schedulers written in Python, and Rust's called from it.
 
 use crate::choice::choice;
-use crate::failure::plain;
+use crate::failure::{number, plain};
 use crate::instance::{Instance, returned};
 use crate::views::{PyChunk, PyConnection, PySubflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::scheduler::{Chunk, Decision, Scheduler};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_policy::view::{ConnectionView, SubflowView};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
@@ -30,16 +31,20 @@ fn decision(answer: &Bound<'_, PyAny>, now: Instant, subflows: &[SubflowView]) -
     if answer.is_none() {
         return Ok(Decision::Wait(None));
     }
-    if let Ok(id) = answer.extract::<u32>() {
-        let usable = |subflow: &&SubflowView| subflow.usable();
-        if subflows.iter().filter(usable).any(|subflow| subflow.id.0 == id) {
+    let usable = |subflow: &&SubflowView| subflow.usable();
+    match answer.extract::<u32>() {
+        Ok(id) if subflows.iter().filter(usable).any(|subflow| subflow.id.0 == id) => {
             return Ok(Decision::Send(SubflowId(id)));
         }
-        let there: Vec<String> = subflows.iter().filter(usable).map(|subflow| subflow.id.0.to_string()).collect();
-        return Err(plain(format!(
-            "schedule() returned {id}, which is no usable subflow: those are {}",
-            if there.is_empty() { "none".to_owned() } else { there.join(", ") }
-        )));
+        Err(error) if !error.is_instance_of::<PyOverflowError>(answer.py()) => {}
+        // A whole number is an id, also where no subflow can have it: a time is a float.
+        _ => {
+            let there: Vec<String> = subflows.iter().filter(usable).map(|subflow| subflow.id.0.to_string()).collect();
+            return Err(plain(format!(
+                "schedule() returned {answer}, which is no usable subflow: those are {}",
+                if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+            )));
+        }
     }
     match answer.extract::<f64>() {
         Ok(time) if time.is_finite() => {
@@ -47,7 +52,7 @@ fn decision(answer: &Bound<'_, PyAny>, now: Instant, subflows: &[SubflowView]) -
             if until > now {
                 return Ok(Decision::Wait(Some(until)));
             }
-            let now = now.as_secs_f64();
+            let (time, now) = (number(time), number(now.as_secs_f64()));
             Err(plain(format!("schedule() asked to wait until {time} s, and it is {now} s: the time is a later one")))
         }
         _ => {

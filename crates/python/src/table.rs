@@ -2,11 +2,13 @@
 
 use crate::failure::plain;
 use anabranch_lab::columns::Column;
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyType};
 use std::sync::Arc;
 
 /// A table: named columns of one length.
@@ -34,8 +36,44 @@ impl Table {
     }
 }
 
+/// A column in a copy: its name, what [`DataType`] calls its type, and its values.
+type Copied<'py> = (String, String, Bound<'py, PyAny>);
+
 #[pymethods]
 impl Table {
+    /// Of what `__reduce__` gives.
+    #[new]
+    fn copied(columns: Vec<Copied<'_>>) -> PyResult<Self> {
+        let column = |(name, kind, values): Copied<'_>| {
+            let values = match kind.as_str() {
+                "Utf8" => {
+                    let texts: Vec<Option<String>> = values.extract()?;
+                    Column::Text(texts.into_iter().map(|text| text.map(Arc::from)).collect())
+                }
+                "Int64" => Column::Whole(values.extract()?),
+                "Float64" => Column::Real(values.extract()?),
+                other => return Err(plain(format!("no column of a table has type {other}"))),
+            };
+            Ok((name, values))
+        };
+        Self::new(columns.into_iter().map(column).collect::<PyResult<_>>()?)
+    }
+
+    /// For `pickle`, with which other processes return tables.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, (Vec<Copied<'py>>,))> {
+        let schema = self.0.schema();
+        let copied = |(field, array): (&Arc<Field>, &ArrayRef)| {
+            let values = match array.data_type() {
+                DataType::Int64 => array.as_primitive::<Int64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
+                DataType::Float64 => array.as_primitive::<Float64Type>().iter().collect::<Vec<_>>().into_pyobject(py),
+                _ => array.as_string::<i32>().iter().collect::<Vec<_>>().into_pyobject(py),
+            };
+            Ok((field.name().clone(), array.data_type().to_string(), values?))
+        };
+        let columns: PyResult<_> = schema.fields().iter().zip(self.0.columns()).map(copied).collect();
+        Ok((py.get_type::<Self>(), (columns?,)))
+    }
+
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
