@@ -17,6 +17,8 @@ pub enum Outcome {
     Idle,
     /// The proxy or server was stopped.
     Stopped,
+    /// The client proved its key, and wanted to know only whether the server answers.
+    Asked,
     /// The client left before it was connected.
     LeftEarly,
     /// The client's request was malformed.
@@ -56,6 +58,8 @@ pub struct ProxyCounters {
     pub idle: u64,
     /// [`Outcome::Stopped`].
     pub stopped: u64,
+    /// [`Outcome::Asked`].
+    pub asked: u64,
     /// [`Outcome::LeftEarly`].
     pub left_early: u64,
     /// [`Outcome::Malformed`] and [`Outcome::Unsupported`].
@@ -84,6 +88,7 @@ impl ProxyCounters {
             Outcome::Tampered => &mut self.tampered,
             Outcome::Idle => &mut self.idle,
             Outcome::Stopped => &mut self.stopped,
+            Outcome::Asked => &mut self.asked,
             Outcome::LeftEarly => &mut self.left_early,
             Outcome::Malformed | Outcome::Unsupported => &mut self.malformed,
             Outcome::Unauthorized => &mut self.unauthorized,
@@ -105,6 +110,7 @@ impl fmt::Display for Outcome {
             Self::Tampered => "cut off or changed on the way",
             Self::Idle => "idle for too long",
             Self::Stopped => "stopped",
+            Self::Asked => "asked whether the server answers",
             Self::LeftEarly => "the client left",
             Self::Malformed => "neither SOCKS5 nor HTTP CONNECT, or malformed",
             Self::Unauthorized => "wrong name or password",
@@ -130,6 +136,7 @@ impl fmt::Display for ProxyCounters {
             (self.tampered, "cut off or changed on the way"),
             (self.idle, "idle for too long"),
             (self.stopped, "stopped"),
+            (self.asked, "asked only whether the server answers"),
             (self.left_early, "left early"),
             (self.malformed, "malformed or unsupported"),
             (self.unauthorized, "with a wrong name or password"),

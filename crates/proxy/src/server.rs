@@ -16,6 +16,8 @@ use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{ListenError, Listener, Stack, Stream};
 use bytes::Bytes;
+use core::fmt;
+use core::net::SocketAddr;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -151,47 +153,67 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let peer = stream.peer_address();
     // Memory for opening the connection is released once it is connected.
     let terms = shared.terms.now();
-    let opened = Box::pin(open(&shared.service, &terms, stream)).await;
+    let mut client = Client { peer, name: None, target: None };
+    let opened = Box::pin(open(&shared.service, &terms, stream, &mut client)).await;
     let service = &shared.service;
     match opened {
-        Ok((far, early, socket, target, name)) => {
+        Ok((far, early, socket)) => {
             // It may have ended by now, which is detected later.
-            let _ = far.stream().set_priority(terms.priorities.of(&target));
+            let priority = client.target.as_ref().map(|target| terms.priorities.of(target));
+            priority.into_iter().for_each(|priority| _ = far.stream().set_priority(priority));
             drop(terms);
             let slots = service.slots.clone();
             let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), slots, service.limits().idle);
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
             let (outcome, down, up) = relay.await;
-            service.ended(outcome, up, down, || match name {
-                Some(name) => format!("{peer} ({name}) -> {target}"),
-                None => format!("{peer} -> {target}"),
-            });
+            service.ended(outcome, up, down, || client.to_string());
         }
-        Err(outcome) => service.ended(outcome, 0, 0, || format!("{peer}")),
+        Err(outcome) => service.ended(outcome, 0, 0, || client.to_string()),
     }
 }
 
-/// A client's connection, data that it has sent already, the connection to the target, the target, and the client's
-/// name.
-type Opened = (Far, Bytes, TcpStream, Target, Name);
+/// Who a client is and where it wants to go, as far as it has been shown.
+struct Client {
+    peer: SocketAddr,
+    name: Name,
+    target: Option<Target>,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peer, name, target } = self;
+        write!(f, "{peer}")?;
+        name.as_ref().map_or(Ok(()), |name| write!(f, " ({name})"))?;
+        target.as_ref().map_or(Ok(()), |target| write!(f, " -> {target}"))
+    }
+}
+
+/// A client's connection, data that it has sent already, and the connection to the target.
+type Opened = (Far, Bytes, TcpStream);
 
 /// Authenticates a client, reads its request, and connects it.
-async fn open(service: &Service, terms: &ServerTerms, stream: Stream) -> Result<Opened, Outcome> {
+async fn open(service: &Service, terms: &ServerTerms, stream: Stream, client: &mut Client) -> Result<Opened, Outcome> {
     match &terms.keys {
-        Some(keys) => open_proven(service, terms, stream, keys).await,
-        None => open_plain(service, terms, stream).await,
+        Some(keys) => open_proven(service, terms, stream, keys, client).await,
+        None => open_plain(service, terms, stream, client).await,
     }
 }
 
 /// As [`open`], with a key.
-async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, keys: &Keys) -> Result<Opened, Outcome> {
-    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, keys)).await;
-    let (mut far, name, asked, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
-    match connect(service, terms, asked.as_ref()).await {
-        Ok((socket, target)) => {
+async fn open_proven(
+    service: &Service,
+    terms: &ServerTerms,
+    stream: Stream,
+    keys: &Keys,
+    client: &mut Client,
+) -> Result<Opened, Outcome> {
+    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, keys, client)).await;
+    let (mut far, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
+    match connect(service, terms, client).await {
+        Ok(socket) => {
             far.write(&[CONNECTED]).await.map_err(|_gone| Outcome::LeftEarly)?;
-            Ok((far, early, socket, target, name))
+            Ok((far, early, socket))
         }
         Err(Refused { failure, outcome }) => {
             // A client that has closed need not get it.
@@ -201,15 +223,14 @@ async fn open_proven(service: &Service, terms: &ServerTerms, stream: Stream, key
     }
 }
 
-/// The handshake, the client's name, and its request: no target, or one. Data that it has sent already follows.
-async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option<Target>, Bytes), Outcome> {
+/// The handshake, and the client's request: no target, or one. Returns data that it has sent already.
+async fn prove_and_ask(stream: Stream, keys: &Keys, client: &mut Client) -> Result<(Far, Bytes), Outcome> {
     let (mut far, name) = respond(stream, keys).await.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Outcome::Unproven,
         _ => Outcome::LeftEarly,
     })?;
     // Only now has the client shown that its first message was no replay.
     let mut request = match far.read_bytes().await {
-        Ok(request) if request.is_empty() => return Err(Outcome::LeftEarly),
         Ok(request) => request,
         Err(error) => {
             far.stream().abort();
@@ -218,7 +239,11 @@ async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option
             return Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly });
         }
     };
-    let asked = match request.split_to(1).first() {
+    client.name = name;
+    if request.is_empty() {
+        return Err(Outcome::Asked);
+    }
+    client.target = match request.split_to(1).first() {
         Some(&SERVERS_OWN) => None,
         Some(&NAMED) => match Target::decode(&request) {
             Ok(Some((target, length))) => {
@@ -230,14 +255,19 @@ async fn prove_and_ask(stream: Stream, keys: &Keys) -> Result<(Far, Name, Option
         },
         _ => return Err(Outcome::Malformed),
     };
-    Ok((far, name, asked, request))
+    Ok((far, request))
 }
 
 /// As [`open`], without a key.
-async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) -> Result<Opened, Outcome> {
+async fn open_plain(
+    service: &Service,
+    terms: &ServerTerms,
+    mut stream: Stream,
+    client: &mut Client,
+) -> Result<Opened, Outcome> {
     if let Destination::Fixed(_) = terms.destination {
-        return match connect(service, terms, None).await {
-            Ok((socket, target)) => Ok((Far::Plain(stream), Bytes::new(), socket, target, None)),
+        return match connect(service, terms, client).await {
+            Ok(socket) => Ok((Far::Plain(stream), Bytes::new(), socket)),
             Err(Refused { outcome, .. }) => {
                 // As the target itself would have done.
                 stream.abort();
@@ -247,11 +277,11 @@ async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) 
     }
     let mut negotiation = Negotiation::new(None);
     let asked = timeout(service.limits().negotiation, negotiate(&mut stream, &mut negotiation)).await;
-    let asked = asked.map_err(|_elapsed| Outcome::TooSlow)??;
-    match connect(service, terms, Some(&asked)).await {
-        Ok((socket, target)) => {
+    client.target = Some(asked.map_err(|_elapsed| Outcome::TooSlow)??);
+    match connect(service, terms, client).await {
+        Ok(socket) => {
             stream.write_all(&negotiation.accepted()).await.map_err(|_gone| Outcome::LeftEarly)?;
-            Ok((Far::Plain(stream), negotiation.into_early(), socket, target, None))
+            Ok((Far::Plain(stream), negotiation.into_early(), socket))
         }
         Err(Refused { failure, outcome }) => {
             send_refusal(&mut stream, &negotiation.refused(failure)).await;
@@ -261,16 +291,14 @@ async fn open_plain(service: &Service, terms: &ServerTerms, mut stream: Stream) 
 }
 
 /// Connects to the requested target, if that is the server's destination.
-async fn connect(
-    service: &Service,
-    terms: &ServerTerms,
-    asked: Option<&Target>,
-) -> Result<(TcpStream, Target), Refused> {
-    let (target, rules) = match (&terms.destination, asked) {
-        (Destination::Fixed(target), None) => (target, None),
+async fn connect(service: &Service, terms: &ServerTerms, client: &mut Client) -> Result<TcpStream, Refused> {
+    if let (Destination::Fixed(own), None) = (&terms.destination, &client.target) {
+        client.target = Some(own.clone());
+    }
+    let (target, rules) = match (&terms.destination, &client.target) {
         (Destination::Fixed(target), Some(asked)) if target == asked => (target, None),
         (Destination::Named(rules), Some(asked)) => (asked, Some(rules)),
-        (Destination::Fixed(_), Some(_)) | (Destination::Named(_), None) => return Err(Failure::NotAllowed.into()),
+        (Destination::Fixed(_), _) | (Destination::Named(_), None) => return Err(Failure::NotAllowed.into()),
     };
     let attempt = async {
         let mut addresses = service.resolver.resolve(target).await?;
@@ -286,5 +314,23 @@ async fn connect(
     let socket = timeout(service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut))?;
     // Short writes should be sent at once.
     let _ = socket.set_nodelay(true);
-    Ok((socket, target.clone()))
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_told_by_its_name_and_its_target_as_far_as_they_are_known() {
+        let peer = "192.0.2.1:4433".parse().unwrap();
+        let target = "example.org:80".parse().ok();
+        let said = |name: Option<&str>, target: &Option<Target>| {
+            Client { peer, name: name.map(Arc::from), target: target.clone() }.to_string()
+        };
+        assert_eq!(said(None, &None), "192.0.2.1:4433");
+        assert_eq!(said(Some("anna"), &None), "192.0.2.1:4433 (anna)");
+        assert_eq!(said(Some("anna"), &target), "192.0.2.1:4433 (anna) -> example.org:80");
+        assert_eq!(said(None, &target), "192.0.2.1:4433 -> example.org:80");
+    }
 }

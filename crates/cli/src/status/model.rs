@@ -254,6 +254,7 @@ fn clients(control: &Control) -> Clients {
         ("tampered", counters.tampered),
         ("idle", counters.idle),
         ("stopped", counters.stopped),
+        ("asked", counters.asked),
         ("left_early", counters.left_early),
         ("malformed", counters.malformed),
         ("unauthorized", counters.unauthorized),

@@ -103,7 +103,7 @@ fn asked() {
         assert_eq!(question(&theirs).await, Answer::Unproven);
         assert!(untouched(&listener).await);
         let serve = serve.stop().await;
-        assert_eq!((serve.accepted, serve.unproven, serve.left_early), (2, 1, 1), "{serve}");
+        assert_eq!((serve.accepted, serve.unproven, serve.asked, serve.left_early), (2, 1, 1, 0), "{serve}");
     });
 }
 
