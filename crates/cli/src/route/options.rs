@@ -20,7 +20,7 @@ use anabranch_settings::quantity;
 use anabranch_wire::ospf::Compatibility;
 use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
 use clap::{Args, ValueEnum};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -268,7 +268,23 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
     let (address, length) = text.split_once('/').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let length: u8 = length.parse().map_err(|_| wrong())?;
-    if length > if address.is_ipv4() { 32 } else { 128 } { Err(wrong()) } else { Ok((address, length)) }
+    if length > if address.is_ipv4() { 32 } else { 128 } {
+        return Err(wrong());
+    }
+    let first = match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    };
+    if first == address {
+        return Ok((address, length));
+    }
+    Err(format!("'{text}' has bits set beyond its length: the network is {first}/{length}"))
 }
 
 impl RouteOptions {
@@ -455,6 +471,11 @@ mod tests {
         assert_eq!(network("10.0.0.0/8"), Ok(("10.0.0.0".parse().expect("an address"), 8)));
         assert_eq!(network("::/0"), Ok(("::".parse().expect("an address"), 0)));
         assert!(network("10.0.0.0").is_err() && network("10.0.0.0/33").is_err() && network("x/8").is_err());
+        let cut = |text: &str| network(text).expect_err("it is an address within a network");
+        assert!(cut("10.200.0.1/8").ends_with("the network is 10.0.0.0/8"), "{}", cut("10.200.0.1/8"));
+        assert!(cut("2001:db8::1/32").ends_with("the network is 2001:db8::/32"), "{}", cut("2001:db8::1/32"));
+        assert!(cut("10.0.0.1/0").ends_with("the network is 0.0.0.0/0"), "{}", cut("10.0.0.1/0"));
+        assert!(network("10.200.0.1/32").is_ok());
         assert_eq!(table("main"), Ok(254));
         assert!(table("0").is_err() && table("255").is_err() && table("mine").is_err());
     }
