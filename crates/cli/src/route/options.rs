@@ -131,7 +131,7 @@ pub struct RouteOptions {
     pub networks: Vec<(IpAddr, u8)>,
     /// Be a gateway: while this host has a default route of its own, in the main table and not through the mesh, tell the mesh
     /// one, at this cost beyond this router
-    #[arg(long, value_name = "COST", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u32).range(1..=0xff_fffe))]
+    #[arg(long, value_name = "COST", num_args = 0..=1, default_missing_value = "1", value_parser = gateway)]
     pub gateway: Option<u32>,
     /// Route only this address family (repeatable) [default: both]
     #[arg(long = "family", value_name = "FAMILY")]
@@ -246,6 +246,12 @@ pub struct ProtocolOptions {
 
 fn time(text: &str) -> Result<Duration, String> {
     quantity::parse(text)
+}
+
+/// RFC 5340, appendix A.4.7: 24 bits, of which the largest number means that there is no way.
+fn gateway(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is no cost from 1 to 16777214 (the interface of the default route is not named)");
+    text.parse().ok().filter(|cost| (1..=0xff_fffe).contains(cost)).ok_or_else(wrong)
 }
 
 fn table(text: &str) -> Result<u32, String> {
@@ -476,6 +482,10 @@ mod tests {
         assert!(cut("2001:db8::1/32").ends_with("the network is 2001:db8::/32"), "{}", cut("2001:db8::1/32"));
         assert!(cut("10.0.0.1/0").ends_with("the network is 0.0.0.0/0"), "{}", cut("10.0.0.1/0"));
         assert!(network("10.200.0.1/32").is_ok());
+        assert_eq!((gateway("1"), gateway("16777214")), (Ok(1), Ok(16_777_214)));
+        for text in ["0", "16777215", "eth0", ""] {
+            assert!(gateway(text).is_err_and(|error| error.contains("no cost from 1 to 16777214")));
+        }
         assert_eq!(table("main"), Ok(254));
         assert!(table("0").is_err() && table("255").is_err() && table("mine").is_err());
     }
