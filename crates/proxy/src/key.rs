@@ -4,7 +4,7 @@ use super::private_file::{self, PrivateFileError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, remove_file};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -62,14 +62,15 @@ impl Key {
         Ok(Self(bytes.try_into().map_err(|_| KeyError::Length(length))?))
     }
 
-    /// Writes a new file that only its owner may read.
+    /// Writes a new file that only its owner may read. What could not be written as a whole is removed.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] if there is a file of that name, or whatever else keeps it from being written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(format!("{}\n", STANDARD.encode(self.0)).as_bytes())?;
-        file.sync_all()
+        let line = format!("{}\n", STANDARD.encode(self.0));
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        written.inspect_err(|_| _ = remove_file(path))
     }
 
     pub fn bytes(&self) -> &[u8; LENGTH] {
