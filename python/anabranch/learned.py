@@ -122,8 +122,19 @@ class Network:
         normalize: the `VecNormalize` around the environments of the training, if there was one.
         range: the actions that stand for the weights 0 and 1: (-1, 1) if they were rescaled by `RescaleAction`.
 
-        Raises ValueError if the policy is not of linear layers with tanh or ReLU.
+        Raises ValueError if the policy is not of linear layers with tanh or ReLU, or observes something else than a
+        scheduler does on a network.
         """
+        if not hasattr(model.policy, "mlp_extractor") or not hasattr(model.policy, "action_net"):
+            raise ValueError(
+                f"the policy is that of a PPO or A2C model with MlpPolicy, and {type(model).__name__} has another"
+            )
+        observed, known = model.observation_space.shape, len(_native.network_features(paths))
+        if observed != (known,):
+            raise ValueError(
+                f"a scheduler knows {known} numbers of {paths} paths, and the model observes an array of shape {observed}: "
+                'train it on as many paths with observes="sender"'
+            )
         layers: list[Layer] = []
         for module in [*model.policy.mlp_extractor.policy_net, model.policy.action_net]:
             name = type(module).__name__

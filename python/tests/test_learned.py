@@ -1,6 +1,7 @@
 """Exported networks: the same numbers as NumPy's, the same runs as in the environment, and what is wrong is told."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,6 +120,16 @@ def test_another_content_of_the_file_is_another_run(tmp_path: Path) -> None:
     key, trace_hash = hashes()
     assert key != first[0]
     assert trace_hash != first[1]
+
+
+def test_a_model_that_is_no_scheduler_of_networks_is_told() -> None:
+    other = SimpleNamespace(policy=SimpleNamespace(actor=None))
+    with pytest.raises(ValueError, match="that of a PPO or A2C model with MlpPolicy, and SimpleNamespace has another"):
+        Network.from_stable_baselines3(other, paths=2, interval=0.1)
+    policy = SimpleNamespace(mlp_extractor=SimpleNamespace(policy_net=[]), action_net=None)
+    both = SimpleNamespace(policy=policy, observation_space=Environment(set=SHORT).observation_space)
+    with pytest.raises(ValueError, match=r'knows 23 numbers of 2 paths, .* shape \(26,\): .* observes="sender"'):
+        Network.from_stable_baselines3(both, paths=2, interval=0.1)
 
 
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
