@@ -2,7 +2,7 @@
 
 `run` and `compare` simulate scenarios, `sweep` scores policies on a design of networks, `reproduce` runs the papers'
 experiments, `series` gives time series of a run and `capture` its packets, `gym` has environments for learning, and
-`learned` exports what was learned. Results are tables that pandas, polars and pyarrow read without a copy.
+`learned` exports what was learned. Results are tables for pandas, polars and pyarrow.
 """
 
 from anabranch._lab import capture, compare, policies_of, reproduce, run, scenario_text, scenarios, series, sweep

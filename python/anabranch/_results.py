@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """A table that pandas, polars and pyarrow read without a copy through `__arrow_c_stream__`."""
+    """A table that polars and pyarrow read through `__arrow_c_stream__` without a copy, and pandas with one."""
 
     def __init__(self, table: Table) -> None:
         """Wraps a table."""
