@@ -132,8 +132,8 @@ class Network:
         observed, known = model.observation_space.shape, len(_native.network_features(paths))
         if observed != (known,):
             raise ValueError(
-                f"a scheduler knows {known} numbers of {paths} paths, and the model observes an array of shape {observed}: "
-                'train it on as many paths with observes="sender"'
+                f"a scheduler knows {known} numbers of {paths} paths, and the model observes an array of shape "
+                f'{observed}: train it on as many paths with observes="sender"'
             )
         layers: list[Layer] = []
         for module in [*model.policy.mlp_extractor.policy_net, model.policy.action_net]:
