@@ -254,6 +254,11 @@ def test_what_a_policy_raises_or_does_wrong_is_told() -> None:
 def test_what_is_wrong_with_a_scenario_is_told_with_its_place() -> None:
     with pytest.raises(ValueError, match="duration"):
         anabranch.run("two_paths", set={"duration": "soon"})
+    # Arguments have their names here, and not those of the command's options.
+    with pytest.raises(ValueError, match=r"^set durations=1"):
+        anabranch.run("two_paths", set={"durations": 1})
+    with pytest.raises(ValueError, match=r"^policy no_policy"):
+        anabranch.run("two_paths", policy="no_policy")
     with pytest.raises(FileNotFoundError, match="two_paths"):
         anabranch.run("no_such_scenario")
     with pytest.raises(ValueError, match="no_policy"):

@@ -5,10 +5,15 @@ use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use std::path::Path;
 
-/// An error in the scenario, the options or the files; the text has its place.
+/// Options of the command that are arguments here.
+const ARGUMENTS: [&str; 5] = ["out", "set", "grid", "policy", "baseline"];
+
+/// An error in the scenario, the arguments or the files; the text has its place.
 pub fn failure(error: Diagnostic) -> PyErr {
     let text = error.to_string();
-    PyValueError::new_err(text.strip_prefix("error: ").unwrap_or(&text).to_owned())
+    let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+    let name = |text: String, argument: &&str| text.replace(&format!("--{argument}"), argument);
+    PyValueError::new_err(ARGUMENTS.iter().fold(text, name))
 }
 
 /// An error of the system about a file or directory, as Python's own functions raise it.
