@@ -116,6 +116,10 @@ fn shards_together_are_the_grid_on_one_machine_and_a_missing_one_is_told() {
     let output = merge(&["late", "empty"]);
     assert_eq!(output.status.code(), Some(2), "{}", words(&output));
     assert!(words(&output).contains("empty has no file runs.jsonl or runs-I-of-N.jsonl"), "{}", words(&output));
+    std::fs::write(at("empty").join("runs.jsonl"), "").expect("it is ours");
+    let output = merge(&["late", "empty"]);
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert!(words(&output).contains("empty has no rows yet"), "{}", words(&output));
 
     let late = at("late").join("runs-2-of-3.jsonl");
     let mut damaged = std::fs::read(&late).expect("it was written");

@@ -94,6 +94,9 @@ pub fn merge_rows(places: &[PathBuf], out: &Path) -> Result<bool, Diagnostic> {
                 "{place} has no file runs.jsonl or runs-I-of-N.jsonl: nothing to merge"
             )));
         }
+        if found.iter().all(|file| is_empty(file)) {
+            return Err(Diagnostic::plain(format!("{} has no rows yet: nothing to merge", place.display())));
+        }
         for file in found {
             if !files.contains(&file) {
                 files.push(file);
@@ -117,6 +120,11 @@ pub fn merge_rows(places: &[PathBuf], out: &Path) -> Result<bool, Diagnostic> {
     let twice = if repeated > 0 { format!(", {repeated} were in several files") } else { String::new() };
     print(&format!("{} files, {rows} rows{twice}\nwritten: {}, {}\n", files.len(), table.display(), lines.display()));
     Ok(merged.missing.is_empty())
+}
+
+/// Not even the line that tells of which part it is was written. What cannot be read is told when it is.
+fn is_empty(file: &Path) -> bool {
+    file.metadata().is_ok_and(|about| about.len() == 0)
 }
 
 /// A file, or the files of rows in a directory.
