@@ -72,10 +72,13 @@ fn loopback(scene: &Scene) {
         let mut connection = scene.connection_to(address);
         lives(&mut connection);
     }
-    let status = scene.status();
-    assert_eq!(status["connections"]["count"], 0, "{status:#}");
     // Both ends of each.
-    assert!(status["steered"]["events"]["connections_left_alone"].as_u64() >= Some(4), "{status:#}");
+    let status = wait_for(|| {
+        let status = scene.status();
+        let left_alone = status["steered"]["events"]["connections_left_alone"].as_u64();
+        if left_alone >= Some(4) { Ok(status) } else { Err(format!("{status:#}")) }
+    });
+    assert_eq!(status["connections"]["count"], 0, "{status:#}");
     assert!(!scene.said().contains(": open ") && !scene.said().contains(": announce "), "{}", scene.said());
     echo.child.kill().expect("it runs");
 }
