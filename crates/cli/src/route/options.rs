@@ -17,10 +17,10 @@ use anabranch_routing::next_hops::{ForecastUse, SoftUse};
 use anabranch_routing::{InterfaceKind, LinkCost};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity;
-use anabranch_wire::ospf::Compatibility;
 use anabranch_wire::ospf::authentication::{Algorithm, SecurityAssociation};
+use anabranch_wire::ospf::{Compatibility, Prefix};
 use clap::{Args, ValueEnum};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -274,19 +274,11 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
     let (address, length) = text.split_once('/').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let length: u8 = length.parse().map_err(|_| wrong())?;
-    if length > if address.is_ipv4() { 32 } else { 128 } {
-        return Err(wrong());
-    }
     let first = match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
+        IpAddr::V4(address) => Prefix::v4(address, length).and_then(Prefix::address_v4).map(IpAddr::V4),
+        IpAddr::V6(address) => Prefix::v6(address, length).map(Prefix::address_v6).map(IpAddr::V6),
     };
+    let first = first.ok_or_else(wrong)?;
     if first == address {
         return Ok((address, length));
     }
