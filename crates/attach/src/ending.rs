@@ -11,8 +11,8 @@ use tokio::sync::watch;
 /// The signals received.
 #[derive(Clone)]
 struct Heard {
-    /// Whether the end of the program was requested.
-    asked: watch::Sender<bool>,
+    /// Number of requests to end the program.
+    asked: watch::Sender<u64>,
     /// Number of SIGHUPs that do not request the end.
     hang_ups: watch::Sender<u64>,
 }
@@ -44,7 +44,20 @@ pub fn listen_for_the_end() -> io::Result<()> {
 pub async fn asked_to_end() -> io::Result<()> {
     let mut asked = HEARD.as_ref().map_err(again)?.asked.subscribe();
     // The sender is never dropped.
-    let _ = asked.wait_for(|asked| *asked).await;
+    let _ = asked.wait_for(|asked| *asked > 0).await;
+    Ok(())
+}
+
+/// Completes with the second signal that requests the end, or the next one if there was none so far: an end that takes its time
+/// is to be cut short.
+///
+/// # Errors
+/// If signals cannot be handled.
+pub async fn asked_again() -> io::Result<()> {
+    let mut asked = HEARD.as_ref().map_err(again)?.asked.subscribe();
+    let before = (*asked.borrow()).min(1);
+    // The sender is never dropped.
+    let _ = asked.wait_for(|asked| *asked > before).await;
     Ok(())
 }
 
@@ -76,7 +89,7 @@ fn listen() -> io::Result<Heard> {
         let _inside = runtime.enter();
         kinds.into_iter().map(signal).collect::<io::Result<Vec<Signal>>>()?
     };
-    let heard = Heard { asked: watch::channel(false).0, hang_ups: watch::channel(0).0 };
+    let heard = Heard { asked: watch::channel(0).0, hang_ups: watch::channel(0).0 };
     let Heard { asked, hang_ups } = heard.clone();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         runtime.block_on(async {
@@ -95,7 +108,7 @@ fn listen() -> io::Result<Heard> {
                         }
                     }
                 }
-                asked.send_replace(true);
+                asked.send_modify(|count| *count += 1);
             }
         });
     })?;

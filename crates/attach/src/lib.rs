@@ -20,7 +20,7 @@ pub use attached::{Attached, PathObserver};
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};
 pub use default_route::{LedRoute, Restorations, end_kill_switch, plan_default_route};
-pub use ending::{HangUps, asked_to_end, listen_for_hang_ups, listen_for_the_end};
+pub use ending::{HangUps, asked_again, asked_to_end, listen_for_hang_ups, listen_for_the_end};
 
 use anabranch_host::{Prospect, ReservedPorts, Setup, Watch, prospect};
 use anabranch_mptcp::Share;

@@ -36,7 +36,7 @@ pub struct LimitOptions {
     /// Reset connections idle for this long, e.g. 600 or "10 min"
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().idle.as_secs(), value_parser = |text: &str| seconds(text, 1..=31_536_000))]
     idle: u64,
-    /// Time for connections to end after SIGTERM or SIGINT
+    /// Time for connections to end after SIGTERM or SIGINT; another of them ends them at once
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().drain.as_secs(), value_parser = |text: &str| seconds(text, 0..=86_400))]
     drain: u64,
     /// Number of threads, each with its own stack [default: one less than there are cores,

@@ -1,10 +1,10 @@
-//! State of a running proxy or server.
+//! A running proxy or server: its state, and a quicker end.
 
 use super::counters::ProxyCounters;
 use super::service::Service;
 use std::sync::Arc;
 
-/// A handle to query a running proxy or server. Clones refer to the same one.
+/// A handle to query or hurry a running proxy or server. Clones refer to the same one.
 #[derive(Clone)]
 pub struct Control {
     service: Arc<Service>,
@@ -18,6 +18,11 @@ impl Control {
     /// The totals so far.
     pub fn counters(&self) -> ProxyCounters {
         self.service.with_counters(|counters| *counters)
+    }
+
+    /// Ends at once the clients that are let finish since the end was asked for, or will be.
+    pub fn hurry(&self) {
+        self.service.hurry();
     }
 
     /// Number of clients being served.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -59,6 +60,8 @@ pub(super) struct Service {
     counters: Mutex<ProxyCounters>,
     /// Clients that are served now, by all workers.
     clients: AtomicUsize,
+    /// Whether clients are no longer let finish after the end was asked for.
+    hurried: watch::Sender<bool>,
     journal: Option<Journal>,
 }
 
@@ -78,8 +81,15 @@ impl From<Failure> for Refused {
 
 impl Service {
     pub(super) fn new(limits: Limits, journal: Option<Journal>) -> Self {
-        let (counters, clients) = (Mutex::default(), AtomicUsize::new(0));
-        Self { limits: RwLock::new(limits), resolver: Resolver::new(), slots: slots(), counters, clients, journal }
+        Self {
+            limits: RwLock::new(limits),
+            resolver: Resolver::new(),
+            slots: slots(),
+            counters: Mutex::default(),
+            clients: AtomicUsize::new(0),
+            hurried: watch::Sender::new(false),
+            journal,
+        }
     }
 
     pub(super) fn with_counters<T>(&self, act: impl FnOnce(&mut ProxyCounters) -> T) -> T {
@@ -94,6 +104,11 @@ impl Service {
     /// Other limits from now on.
     pub(super) fn set_limits(&self, limits: Limits) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// From now on clients are not let finish.
+    pub(super) fn hurry(&self) {
+        self.hurried.send_replace(true);
     }
 
     /// Clients that are served now.
@@ -166,10 +181,16 @@ impl Tasks {
         self.tasks.spawn_on(client, runtime);
     }
 
-    /// Lets clients finish for a moment, then ends them. Returns the totals.
+    /// Lets clients finish for a moment, unless there is a hurry, then ends them. Returns the totals.
     pub(super) async fn drain(mut self) -> ProxyCounters {
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        if timeout(self.service.limits().drain, all).await.is_err() {
+        let mut hurried = self.service.hurried.subscribe();
+        let finished = tokio::select! {
+            finished = timeout(self.service.limits().drain, all) => finished.is_ok(),
+            // The sender lives as long as the service.
+            _ = hurried.wait_for(|hurried| *hurried) => false,
+        };
+        if !finished {
             let left = self.tasks.len() as u64;
             self.tasks.shutdown().await;
             self.service.with_counters(|counters| counters.stopped += left);

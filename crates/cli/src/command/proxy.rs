@@ -8,7 +8,7 @@ use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::answering;
 use crate::ending::block_on;
-use crate::live::{Live, asked_or_quit};
+use crate::live::{Live, asked_or_quit_then_hurry};
 use crate::secrets::{is_readable, read_key, secret};
 use crate::server_name::{known_again, known_in_time};
 use crate::service_manager;
@@ -315,7 +315,7 @@ async fn carry(
             None => std::future::pending().await,
         }
     };
-    let tells = live.is_none();
+    let (tells, stop) = (live.is_none(), asked_or_quit_then_hurry(live, proxy.control()));
     let following = async {
         match (&options.server, reach) {
             (Some(named), Reach::Server(address)) => follow_server(&open.attached, named, address, tells).await,
@@ -323,7 +323,7 @@ async fn carry(
         }
     };
     Ok(tokio::select! {
-        counters = proxy.run(asked_or_quit(live)) => counters,
+        counters = proxy.run(stop) => counters,
         never = following => match never {},
         never = asking => match never {},
         never = governing => match never {},

@@ -7,7 +7,7 @@ use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::datagrams::DatagramOptions;
 use crate::ending::block_on;
-use crate::live::{Live, asked_or_quit};
+use crate::live::{Live, asked_or_quit_then_hurry};
 use crate::secrets::{is_readable, read_key, read_keys};
 use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, resolves};
@@ -193,10 +193,11 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
 
 /// Serves clients until it is told to end; datagrams are served for as long as streams.
 async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, live: Option<Live>) -> ProxyCounters {
-    let Some(datagrams) = datagrams else { return server.run(asked_or_quit(live)).await };
+    let stop = asked_or_quit_then_hurry(live, server.control());
+    let Some(datagrams) = datagrams else { return server.run(stop).await };
     let (end, ended) = oneshot::channel::<()>();
     let streams = async {
-        let counters = server.run(asked_or_quit(live)).await;
+        let counters = server.run(stop).await;
         drop(end);
         counters
     };

@@ -10,7 +10,7 @@ use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
-use crate::live::asked_or_quit;
+use crate::live::{asked_or_quit, hurry_when_asked_again};
 use crate::secrets::{is_readable, read_key};
 use crate::server_name::known;
 use crate::service_manager;
@@ -31,6 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// Keys that can change at runtime.
 const TAKEN: [&str; 6] = ["backup", "metered", "probe", "probe-answer", "quota", "verbose"];
@@ -325,6 +326,7 @@ impl Carrying<'_> {
         let live = options.limits.live(open.attached.stacks(), "anabranch up")?;
         let tells = live.is_none();
         let (over, is_over) = oneshot::channel();
+        let (control, mut impatience) = (capture.observer().connections().clone(), JoinSet::new());
         let asked = async {
             let moved = tokio::select! {
                 () = asked_or_quit(live) => None,
@@ -336,6 +338,8 @@ impl Carrying<'_> {
                     event(&error.to_string());
                 }
             }
+            // It ends with the carrying.
+            impatience.spawn(hurry_when_asked_again(control));
             let _ = over.send(moved);
         };
         let told = async {

@@ -16,7 +16,7 @@ mod terminal;
 
 #[cfg(not(feature = "screen"))]
 pub use absent::Live;
-pub use ending::{asked_or_quit, wish_to_end};
+pub use ending::{asked_or_quit, asked_or_quit_then_hurry, hurry_when_asked_again, wish_to_end};
 #[cfg(feature = "screen")]
 pub use sample::Counted;
 pub use sample::{ConnectionSample, MAX_CONNECTIONS, PathSample, Sample, View};

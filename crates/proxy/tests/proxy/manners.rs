@@ -32,6 +32,7 @@ pub fn trials() -> Vec<Trial> {
         ("idle_connections_end", idle as fn()),
         ("there_is_a_limit_of_connections", limit),
         ("connections_finish_for_a_moment_after_the_end_was_asked_for", drain),
+        ("connections_that_are_let_finish_end_at_once_in_a_hurry", hurry),
     ] {
         trials.push(Trial::test(format!("manners::{name}"), move || {
             work();
@@ -268,6 +269,26 @@ fn limit() {
         assert_eq!(reply, Some(0));
         let counters = running.stop().await;
         assert!(counters.over_limit >= 1 && counters.accepted == 3 && counters.most == 2, "{counters}");
+    });
+}
+
+fn hurry() {
+    scene(30, || async {
+        let near = stack(0..1);
+        let (listener, address) = target().await;
+        let limits = Limits { drain: Duration::from_secs(3_600), ..limits() };
+        let (proxy, running) = proxy(&near, Via::Direct, limits);
+        let (mut stays, _) = ask(proxy, address).await;
+        let (mut far, _) = listener.accept().await.expect("somebody connects");
+        let control = running.control.clone();
+        let stopping = tokio::spawn(running.stop());
+        sleep(Duration::from_millis(200)).await;
+        assert!(!stopping.is_finished(), "it has an hour");
+        control.hurry();
+        for end in [&mut stays, &mut far] {
+            assert_eq!(end.read_u8().await.expect_err("it is ended").kind(), ErrorKind::ConnectionReset);
+        }
+        assert_eq!(stopping.await.expect("it ends well").stopped, 1);
     });
 }
 

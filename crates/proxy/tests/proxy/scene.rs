@@ -6,7 +6,7 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
 use anabranch_proxy::{
-    Destination, Forward, Key, Keys, Limits, ListenerConfig, Priorities, Proxy, ProxyConfig, ProxyCounters,
+    Control, Destination, Forward, Key, Keys, Limits, ListenerConfig, Priorities, Proxy, ProxyConfig, ProxyCounters,
     ProxyListeners, ProxyTerms, Server, ServerConfig, ServerTerms, Via,
 };
 use anabranch_stack::device::TunConfig;
@@ -72,6 +72,7 @@ pub fn stack(paths: Range<u8>) -> Stack {
 /// A proxy or a server that runs as a task.
 pub struct Running {
     address: Option<SocketAddr>,
+    pub control: Control,
     stop: oneshot::Sender<()>,
     task: JoinHandle<ProxyCounters>,
 }
@@ -108,11 +109,11 @@ pub fn proxy_at(listen: SocketAddr, stack: &Stack, via: Via, forward: Forward, l
     let choose = Box::new(|_: &_| connection());
     let config = ProxyConfig { terms: ProxyTerms { via, credentials: None }, choose, limits, journal: None };
     let proxy = Proxy::new(listeners, std::slice::from_ref(stack), config);
-    let (stop, stopped) = oneshot::channel();
+    let (control, (stop, stopped)) = (proxy.control(), oneshot::channel());
     let task = tokio::spawn(proxy.run(async {
         let _ = stopped.await;
     }));
-    Running { address, stop, task }
+    Running { address, control, stop, task }
 }
 
 /// The port of every server of ours.
@@ -139,11 +140,11 @@ pub fn prioritising(
         journal: None,
     };
     let server = Server::bind(std::slice::from_ref(stack), config).expect("the port is free");
-    let (stop, stopped) = oneshot::channel();
+    let (control, (stop, stopped)) = (server.control(), oneshot::channel());
     let task = tokio::spawn(server.run(async {
         let _ = stopped.await;
     }));
-    Running { address: None, stop, task }
+    Running { address: None, control, stop, task }
 }
 
 /// Through the server on a path.

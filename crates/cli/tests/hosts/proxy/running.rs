@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
     };
     vec![
         trial("serve_ends_connections_of_this_host", serve),
+        trial("a_second_signal_ends_at_once_what_is_let_finish", second_signal),
         trial("proxy_reaches_a_server_of_this_host", proxy),
         trial("proxy_says_in_a_line_what_its_server_answers_and_waits_for_one_that_is_down", server_is_asked),
         trial("a_program_that_runs_tells_how_it_does_over_http_and_to_status", told),
@@ -85,6 +86,34 @@ fn serve() {
     let rest = serve.end_by("TERM");
     assert!(rest.contains("-> 127.0.0.1:8000: finished"), "{rest}");
     assert!(rest.lines().last().expect("totals").starts_with("4 connections, "), "{rest}");
+    assert!(!run("ip", &["address"]).contains("anabranch"), "nothing is left");
+}
+
+fn second_signal() {
+    run("ip", &["link", "set", "lo", "up"]);
+    let _web = web();
+    let place = directory("proxy-second-signal").display().to_string();
+    let serve = ["serve", "--port", "4410", "--to", "127.0.0.1:8000"];
+    for words in [&serve[..], &["proxy", "--listen", "127.0.0.1:0"]] {
+        for signal in ["TERM", "INT"] {
+            let common = ["--local", "2", "--drain", "3600", "--journal", &place];
+            let mut running = started(&[words, &common].concat());
+            let line = running.line();
+            let mut client = std::net::TcpStream::connect(address(&line)).expect("it listens");
+            if words[0] == "serve" {
+                client.write_all(b"GET / HTTP/1.1\r\n").expect("it is open");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            running.signal(signal);
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            assert!(running.child.try_wait().expect("it can be asked").is_none(), "{words:?}: it has an hour");
+            let began = std::time::Instant::now();
+            running.signal(signal);
+            let (status, rest) = running.end();
+            assert!(status.success() && rest.contains("1 stopped"), "{words:?} {signal}: {status}: {rest}");
+            assert!(began.elapsed().as_secs() < 10, "{words:?} {signal}: {:?}", began.elapsed());
+        }
+    }
     assert!(!run("ip", &["address"]).contains("anabranch"), "nothing is left");
 }
 
