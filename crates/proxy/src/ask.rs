@@ -1,6 +1,6 @@
 //! Whether a server answers and has the key: a handshake, and nothing after it.
 
-use super::failure::Failure;
+use super::failure::{Failure, SERVER_FULL};
 use super::far::initiate;
 use super::key::Key;
 use super::noise::Initiator;
@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Answer {
     /// It has proved the key.
     Proven,
+    /// It has proved it, and has no room for connections.
+    Full,
     /// It answers and does not prove it: a server with another key, or another program.
     Unproven,
     /// It was not reached: why no connection was attempted, or was not answered.
@@ -62,9 +64,15 @@ pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, confi
     match timeout_at(until, initiate(stream, initiator, &message, sent)).await {
         Ok(Ok(mut far)) => {
             stack.trust(local);
-            // This shows the server that the client has the key. Whether it arrives does not change the result.
-            let _ = timeout_at(until, far.finish(&[])).await;
-            Answer::Proven
+            // This shows the server that the client has the key. Whether it arrives, and what comes back, does not change that.
+            let word = async {
+                far.finish(&[]).await?;
+                far.read_bytes().await
+            };
+            match timeout_at(until, word).await {
+                Ok(Ok(word)) if word.first() == Some(&SERVER_FULL) => Answer::Full,
+                _ => Answer::Proven,
+            }
         }
         Ok(Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
             stack.distrust(local);

@@ -31,6 +31,8 @@ pub enum Outcome {
     NotAllowed,
     /// The target could not be connected to.
     Failed,
+    /// Our server has as many connections as it may have.
+    ServerFull,
     /// The peer did not prove the key.
     Unproven,
     /// The client's request took too long.
@@ -68,7 +70,7 @@ pub struct ProxyCounters {
     pub unauthorized: u64,
     /// [`Outcome::NotAllowed`].
     pub not_allowed: u64,
-    /// [`Outcome::Failed`].
+    /// [`Outcome::Failed`] and [`Outcome::ServerFull`].
     pub failed: u64,
     /// [`Outcome::Unproven`].
     pub unproven: u64,
@@ -93,7 +95,7 @@ impl ProxyCounters {
             Outcome::Malformed | Outcome::Unsupported => &mut self.malformed,
             Outcome::Unauthorized => &mut self.unauthorized,
             Outcome::NotAllowed => &mut self.not_allowed,
-            Outcome::Failed => &mut self.failed,
+            Outcome::Failed | Outcome::ServerFull => &mut self.failed,
             Outcome::Unproven => &mut self.unproven,
             Outcome::TooSlow => &mut self.too_slow,
         };
@@ -117,6 +119,7 @@ impl fmt::Display for Outcome {
             Self::Unsupported => "not a request to connect",
             Self::NotAllowed => "the target is not allowed",
             Self::Failed => "the target could not be connected to",
+            Self::ServerFull => "the server has as many connections as it may have (its --max-connections)",
             Self::Unproven => "the peer does not prove the key",
             Self::TooSlow => "too slow to say what it wants",
         })

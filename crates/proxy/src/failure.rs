@@ -5,6 +5,9 @@ use anabranch_mptcp::OperationError;
 use anabranch_stack::ConnectError;
 use std::io;
 
+/// The answer of our server that has no room: among those that SOCKS5 has not assigned.
+pub(crate) const SERVER_FULL: u8 = 255;
+
 /// Why a client is not connected, the least specific first: of several attempts the greatest is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Failure {
@@ -20,13 +23,16 @@ pub enum Failure {
     Refused,
     /// Not allowed here.
     NotAllowed,
+    /// Our server has as many connections as it may have.
+    ServerFull,
 }
 
 impl Failure {
     /// REP of a SOCKS5 reply.
     pub(crate) fn socks_reply(self) -> u8 {
         match self {
-            Self::General => 1,
+            // SOCKS5 has no code for that.
+            Self::General | Self::ServerFull => 1,
             Self::NotAllowed => 2,
             Self::NetworkUnreachable => 3,
             Self::HostUnreachable => 4,
@@ -36,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// The inverse of [`Self::socks_reply`]; what is unknown is [`Self::General`].
+    /// The inverse of [`Self::socks_reply`], with one for [`Self::ServerFull`] that only our server sends; what is unknown is [`Self::General`].
     pub(crate) fn from_socks_reply(reply: u8) -> Self {
         match reply {
             2 => Self::NotAllowed,
@@ -44,6 +50,7 @@ impl Failure {
             4 => Self::HostUnreachable,
             5 => Self::Refused,
             6 => Self::TimedOut,
+            SERVER_FULL => Self::ServerFull,
             _ => Self::General,
         }
     }
@@ -53,6 +60,7 @@ impl Failure {
         match self {
             Self::NotAllowed => "403 Forbidden",
             Self::TimedOut => "504 Gateway Timeout",
+            Self::ServerFull => "503 Service Unavailable",
             Self::General | Self::NetworkUnreachable | Self::HostUnreachable | Self::Refused => "502 Bad Gateway",
         }
     }
@@ -61,6 +69,7 @@ impl Failure {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::General => "The connection could not be made.",
+            Self::ServerFull => "The server has as many connections as it may have.",
             Self::NotAllowed => "This destination is not allowed.",
             Self::NetworkUnreachable => "There is no network here that the destination can be reached from.",
             Self::HostUnreachable => "The destination is not known or cannot be reached.",
@@ -116,6 +125,9 @@ mod tests {
             assert_ne!(failure.socks_reply(), 0, "0 means success");
         }
         assert_eq!(Failure::from_socks_reply(99), Failure::General);
+        // A program is told what SOCKS5 has a code for.
+        assert_eq!(Failure::from_socks_reply(SERVER_FULL), Failure::ServerFull);
+        assert_eq!(Failure::ServerFull.socks_reply(), Failure::General.socks_reply());
     }
 
     #[test]

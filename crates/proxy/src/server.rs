@@ -4,7 +4,7 @@ use super::allow::AllowList;
 use super::changing::Changing;
 use super::control::Control;
 use super::counters::{Outcome, ProxyCounters};
-use super::failure::Failure;
+use super::failure::{Failure, SERVER_FULL};
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
 use super::inbound::Negotiation;
 use super::keys::{Keys, Name};
@@ -139,7 +139,10 @@ async fn accept(listener: Listener, runtime: Handle, shared: Arc<Shared>, mut is
         let Some(stream) = accepted else { break };
         match tasks.admit() {
             Some(seat) => tasks.spawn(seat, &runtime, serve(Arc::clone(&shared), stream)),
-            None => stream.abort(),
+            None => match tasks.room_to_refuse() {
+                Some(room) => tasks.refuse(room, &runtime, turn_away(Arc::clone(&shared), stream)),
+                None => stream.abort(),
+            },
         }
     }
     drop(listener);
@@ -170,6 +173,17 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
             service.ended(outcome, up, down, || client.to_string());
         }
         Err(outcome) => service.ended(outcome, 0, 0, || client.to_string()),
+    }
+}
+
+/// Tells a client that proves the key that there is no room for it. To others a full server says no more than one that they do not
+/// have the key of.
+async fn turn_away(shared: Arc<Shared>, stream: Stream) {
+    let terms = shared.terms.now();
+    let Some(keys) = &terms.keys else { return stream.abort() };
+    if let Ok((mut far, _, _)) = prove(stream, keys).await {
+        // A client that has closed need not get it.
+        let _ = far.finish(&[SERVER_FULL]).await;
     }
 }
 
@@ -223,22 +237,27 @@ async fn open_proven(
     }
 }
 
-/// The handshake, and the client's request: no target, or one. Returns data that it has sent already.
-async fn prove_and_ask(stream: Stream, keys: &Keys, client: &mut Client) -> Result<(Far, Bytes), Outcome> {
+/// The handshake, and the client's first record, before which it has not shown that it has the key.
+async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcome> {
     let (mut far, name) = respond(stream, keys).await.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Outcome::Unproven,
         _ => Outcome::LeftEarly,
     })?;
     // Only now has the client shown that its first message was no replay.
-    let mut request = match far.read_bytes().await {
-        Ok(request) => request,
+    match far.read_bytes().await {
+        Ok(request) => Ok((far, name, request)),
         Err(error) => {
             far.stream().abort();
             // A client that is gone has proved nothing, but need not be an attacker.
             let lied = error.kind() == io::ErrorKind::InvalidData;
-            return Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly });
+            Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly })
         }
-    };
+    }
+}
+
+/// The handshake, and the client's request: no target, or one. Returns data that it has sent already.
+async fn prove_and_ask(stream: Stream, keys: &Keys, client: &mut Client) -> Result<(Far, Bytes), Outcome> {
+    let (far, name, mut request) = prove(stream, keys).await?;
     client.name = name;
     if request.is_empty() {
         return Err(Outcome::Asked);

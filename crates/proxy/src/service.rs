@@ -14,10 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+/// Clients that are told at a time that there is no room; others are reset.
+const TURNED_AWAY: usize = 64;
 /// How long a refused client may take to read the answer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
@@ -60,6 +62,8 @@ pub(super) struct Service {
     counters: Mutex<ProxyCounters>,
     /// Clients that are served now, by all workers.
     clients: AtomicUsize,
+    /// Room to tell clients that there is none for them.
+    turned_away: Arc<Semaphore>,
     /// Whether clients are no longer let finish after the end was asked for.
     hurried: watch::Sender<bool>,
     journal: Option<Journal>,
@@ -74,7 +78,11 @@ pub(super) struct Refused {
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        let outcome = if failure == Failure::NotAllowed { Outcome::NotAllowed } else { Outcome::Failed };
+        let outcome = match failure {
+            Failure::NotAllowed => Outcome::NotAllowed,
+            Failure::ServerFull => Outcome::ServerFull,
+            _ => Outcome::Failed,
+        };
         Self { failure, outcome }
     }
 }
@@ -87,6 +95,7 @@ impl Service {
             slots: slots(),
             counters: Mutex::default(),
             clients: AtomicUsize::new(0),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             hurried: watch::Sender::new(false),
             journal,
         }
@@ -164,6 +173,26 @@ impl Tasks {
             }
         });
         room.then_some(seat)
+    }
+
+    /// Room to tell a client that was not admitted why, if there is any.
+    pub(super) fn room_to_refuse(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.service.turned_away).try_acquire_owned().ok()
+    }
+
+    /// Tells a client that it is not admitted.
+    pub(super) fn refuse(
+        &mut self,
+        room: OwnedSemaphorePermit,
+        runtime: &Handle,
+        word: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let word = async move {
+            // A client that does not take it in time misses it.
+            let _ = timeout(REFUSAL_TIME, word).await;
+            drop(room);
+        };
+        self.tasks.spawn_on(word, runtime);
     }
 
     /// Reaps the tasks of clients that have gone; never completes without one.

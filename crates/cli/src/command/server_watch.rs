@@ -208,7 +208,8 @@ async fn ask_all(attached: &Attached, uplinks: &[(String, Vec<IpAddr>)], questio
 /// Order of answers over an uplink's addresses; the most informative one counts.
 fn weight(answer: Answer) -> (u8, Failure) {
     match answer {
-        Answer::Proven => (2, Failure::General),
+        Answer::Proven => (3, Failure::General),
+        Answer::Full => (2, Failure::General),
         Answer::Unproven => (1, Failure::General),
         Answer::Unreached(failure) => (0, failure),
         Answer::Unroutable => (0, Failure::HostUnreachable),
@@ -227,6 +228,9 @@ fn sentence(server: &Target, answers: &[Asked], half: bool) -> String {
         None => format!("there is no uplink to ask the server {server} over"),
         Some(Answer::Proven) if bad.is_empty() => format!("the server {server} answers over {good}"),
         Some(Answer::Proven) => format!("the server {server} answers over {good}, not over {bad}"),
+        Some(Answer::Full) => format!(
+            "the server {server} has as many connections as it may have (its --max-connections); it is asked again"
+        ),
         Some(Answer::Unproven) => format!(
             "the server {server} does not prove the key: it has another one, or is not `anabranch serve`; compare the key files"
         ),
@@ -273,6 +277,8 @@ mod tests {
             said(&[("wlan0", Answer::Unreached(Failure::Refused)), ("wwan0", dead)]).contains("refuses connections")
         );
         assert!(said(&[("wlan0", Answer::Unproven), ("wwan0", dead)]).contains("does not prove the key"));
+        assert!(said(&[("wlan0", Answer::Full), ("wwan0", dead)]).contains("as many connections as it may have"));
+        assert!(said(&[("wlan0", Answer::Full), ("wwan0", good)]).contains("answers over wwan0, not over wlan0"));
         assert!(said(&[("wlan0", Answer::Unreached(Failure::HostUnreachable))]).contains("the name of the server"));
         let (cut, refused) = (Answer::Unroutable, Answer::Unreached(Failure::Refused));
         assert!(said(&[("wlan0", cut), ("wwan0", cut)]).contains("not reached over wlan0, wwan0: a router says so"));

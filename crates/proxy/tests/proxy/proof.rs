@@ -1,9 +1,9 @@
 //! Clients that do not prove the key: turned away in silence, counted, and no burden.
 
 use crate::program::{curl, output, there_is};
-use crate::scene::{PORT, connection, limits, proxy, scene, server, stack, stack_address, via};
+use crate::scene::{PORT, connection, limits, one_listener, proxy, scene, server, stack, stack_address, via};
 use anabranch_proxy::noise::{Initiator, MESSAGE, Message};
-use anabranch_proxy::{Answer, Destination, Key, Limits, ask};
+use anabranch_proxy::{Answer, Destination, Forward, Key, Limits, ask};
 use bytes::BytesMut;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
@@ -25,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         test("another_key", another_key).with_ignored_flag(!curl),
         test("who_asks_with_the_key_is_no_stranger_and_with_another_is", asked),
+        test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
         test("a_recorded_conversation_opens_nothing", replay),
         test("a_changed_record_and_a_cut_stream_end_in_a_reset", tampered),
@@ -104,6 +105,32 @@ fn asked() {
         assert!(untouched(&listener).await);
         let serve = serve.stop().await;
         assert_eq!((serve.accepted, serve.unproven, serve.asked, serve.left_early), (2, 1, 1, 0), "{serve}");
+    });
+}
+
+fn full() {
+    scene(60, || async {
+        let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&ours), destination, Limits { connections: 1, ..limits() });
+        let (place, running) = one_listener(&near, via(1, &ours), Forward::ServerDefault, limits());
+        let first = TcpStream::connect(place).await.expect("it listens");
+        let _taken = listener.accept().await.expect("the first has room");
+        let question = async |key: &Key| ask(&near, stack_address(0), &address().into(), key, &connection()).await;
+        assert_eq!(question(&ours).await, Answer::Full);
+        assert_eq!(question(&theirs).await, Answer::Unproven);
+        let (http, asking) = proxy(&near, via(1, &ours), limits());
+        let mut second = TcpStream::connect(http).await.expect("it listens");
+        second.write_all(b"CONNECT 127.0.0.1:9 HTTP/1.1\r\n\r\n").await.expect("it is open");
+        let mut said = String::new();
+        second.read_to_string(&mut said).await.expect("it is told");
+        assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("as many connections as it may have"), "{said}");
+        drop(second);
+        let asking = asking.stop().await;
+        assert_eq!((asking.failed, asking.unproven), (1, 0), "{asking}");
+        drop((first, running.stop().await));
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.over_limit, serve.unproven), (1, 3, 0), "{serve}");
     });
 }
 
