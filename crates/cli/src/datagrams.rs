@@ -209,6 +209,12 @@ pub async fn answering(
     if addresses.len() == 1 {
         return Some(first);
     }
+    Some(timeout(PATIENCE, proving(addresses, port, key, interfaces)).await.unwrap_or(first))
+}
+
+/// The first of these addresses where the server proves the key, over any uplink; never completes if it does at none. Must be
+/// called within a runtime.
+pub async fn proving(addresses: &[SocketAddr], port: Option<u16>, key: &Key, interfaces: &[String]) -> SocketAddr {
     let mut questions = JoinSet::new();
     for address in addresses.iter().copied().take(ADDRESSES) {
         // An unreachable address does not answer.
@@ -223,15 +229,12 @@ pub async fn answering(
             }
         });
     }
-    let answer = async {
-        while let Some(answered) = questions.join_next().await {
-            if let Ok(Some(address)) = answered {
-                return address;
-            }
+    while let Some(answered) = questions.join_next().await {
+        if let Ok(Some(address)) = answered {
+            return address;
         }
-        std::future::pending().await
-    };
-    Some(timeout(PATIENCE, answer).await.unwrap_or(first))
+    }
+    std::future::pending().await
 }
 
 /// Starts to carry non-TCP traffic directly to its targets, over `interfaces` or all interfaces with a default route,

@@ -34,15 +34,39 @@ const FILES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
 /// Queries the host's resolvers over each of these interfaces, until the first answer with an address; empty if there is
 /// none.
 pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr> {
-    let text = target.to_string();
-    if let Ok(address) = text.parse() {
+    if let Ok(address) = target.to_string().parse() {
         return vec![address];
     }
-    let Some((name, port)) = text.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?)))
-    else {
-        return Vec::new();
-    };
-    let mut questions = JoinSet::new();
+    let mut questions = questions(target, interfaces);
+    while let Some(found) = questions.join_next().await {
+        if let Ok(found) = found
+            && !found.is_empty()
+        {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// The addresses in all answers to such queries: one resolver may say something else than the others. Empty if the target is an
+/// address.
+pub async fn all_addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr> {
+    let (mut questions, mut all) = (questions(target, interfaces), Vec::new());
+    while let Some(found) = questions.join_next().await {
+        for address in found.unwrap_or_default() {
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+    }
+    all
+}
+
+/// The queries for a name; none for an address.
+fn questions(target: &Target, interfaces: &[String]) -> JoinSet<Vec<SocketAddr>> {
+    let (mut questions, text) = (JoinSet::new(), target.to_string());
+    let name = text.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?)));
+    let Some((name, port)) = name.filter(|_| text.parse::<SocketAddr>().is_err()) else { return questions };
     let ways =
         resolvers().into_iter().flat_map(|resolver| interfaces.iter().map(move |interface| (resolver, interface)));
     for (turn, (resolver, interface)) in (0..).zip(ways) {
@@ -54,14 +78,7 @@ pub async fn addresses(target: &Target, interfaces: &[String]) -> Vec<SocketAddr
             found.into_iter().chain(further).flatten().map(|address| SocketAddr::new(address, port)).collect::<Vec<_>>()
         });
     }
-    while let Some(found) = questions.join_next().await {
-        if let Ok(found) = found
-            && !found.is_empty()
-        {
-            return found;
-        }
-    }
-    Vec::new()
+    questions
 }
 
 /// The host's resolvers on other hosts.

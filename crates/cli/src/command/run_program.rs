@@ -3,7 +3,7 @@
 
 use super::proxy::target;
 use super::run_inside::{self, GO, READY};
-use super::server_move::moved;
+use super::server_move::Lookout;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
@@ -208,7 +208,7 @@ async fn through(
     // Most programs start with a DNS query, which would be retransmitted only after seconds.
     let known = timeout(PATIENCE, datagrams.connected()).await.is_ok();
     if !known {
-        tokio::spawn(tell_of_no_datagrams(datagrams, question.proven(), named.to_string()));
+        tokio::spawn(tell_of_no_datagrams(datagrams.clone(), question.proven(), named.to_string()));
     }
     inside.begin()?;
     let tell = if options.verbose { Tell::All } else { Tell::Trouble };
@@ -217,9 +217,12 @@ async fn through(
         open.attached.set_uses(reserve, barred);
         way.set_uses(reserve, barred);
     });
+    let uplinks = || open.attached.paths().into_iter().map(|path| path.name).collect();
+    let (address, port) = (*address, options.datagram_port);
+    let lookout = Lookout { named, address, key, port, uplinks: &uplinks, datagrams: &datagrams };
     let carried = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status.map(Carried::Ended),
-        address = moved(*address, async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(address)),
+        address = lookout.moved(async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(address)),
         never = governing => match never {},
         never = watch(&open.attached, &question, tell) => match never {},
     };

@@ -1,8 +1,12 @@
 //! Finds out that the server's name has another address.
 
+use crate::datagrams::proving;
+use crate::uplink_names::all_addresses;
+use anabranch_datagram::{Client, ClientState};
+use anabranch_proxy::{Key, Target};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// Interval of name resolution of the server.
 const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
@@ -10,6 +14,58 @@ const ASK_FOR_NAME_AGAIN: Duration = Duration::from_secs(30);
 /// Consecutive resolutions with another address before the server is considered moved: a name may have several
 /// addresses.
 const CONVINCED: u32 = 2;
+
+/// When a server that does not answer is looked for at other addresses for the first time; then after twice as long each time.
+const LOOK_ELSEWHERE: Duration = Duration::from_secs(5);
+
+/// Longest interval of that.
+const RARELY: Duration = Duration::from_secs(60);
+
+/// How long other addresses have for an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A server that is to answer datagrams, and how to look for it.
+pub struct Lookout<'a> {
+    pub named: &'a Target,
+    /// Its present address.
+    pub address: SocketAddr,
+    pub key: &'a Key,
+    /// The port of datagrams, if it is not the one after that of streams.
+    pub port: Option<u16>,
+    /// Those that are used now.
+    pub uplinks: &'a dyn Fn() -> Vec<String>,
+    /// The client at its present address.
+    pub datagrams: &'a Client,
+}
+
+impl Lookout<'_> {
+    /// As [`moved`], or completes with another address that any resolver knows, if the server proves the key there and does not
+    /// answer at the present one: a resolver may lie, such as that of a captive portal.
+    pub async fn moved(&self, find: impl AsyncFn() -> Vec<SocketAddr>) -> SocketAddr {
+        tokio::select! {
+            moved = moved(self.address, find) => moved,
+            found = self.elsewhere() => found,
+        }
+    }
+
+    async fn elsewhere(&self) -> SocketAddr {
+        let mut pause = LOOK_ELSEWHERE;
+        loop {
+            sleep(pause).await;
+            if self.datagrams.state() == ClientState::Connected {
+                pause = LOOK_ELSEWHERE;
+                continue;
+            }
+            pause = (pause * 2).min(RARELY);
+            let uplinks = (self.uplinks)();
+            let mut others = all_addresses(self.named, &uplinks).await;
+            others.retain(|address| *address != self.address);
+            if let Ok(found) = timeout(PATIENCE, proving(&others, self.port, self.key, &uplinks)).await {
+                return found;
+            }
+        }
+    }
+}
 
 /// Completes when `find` has returned others than the address `known` twice in a row; then with the first of them.
 pub async fn moved(known: SocketAddr, find: impl AsyncFn() -> Vec<SocketAddr>) -> SocketAddr {

@@ -3,7 +3,7 @@
 
 use super::hang_up::{Taken, read_again};
 use super::proxy::target;
-use super::server_move::moved;
+use super::server_move::Lookout;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
@@ -330,7 +330,7 @@ impl Carrying<'_> {
         let asked = async {
             let moved = tokio::select! {
                 () = asked_or_quit(live) => None,
-                moved = moves(server, open) => Some(moved),
+                moved = moves(server, open, options.datagram_port, &way) => Some(moved),
             };
             if moved.is_none() {
                 service_manager::stopping();
@@ -459,11 +459,11 @@ async fn tell_restorations(led: &LedRoute) -> Infallible {
 }
 
 /// Completes when the server's name resolves to another address.
-async fn moves(server: Option<&Server>, open: &Open) -> SocketAddr {
-    let Some(server) = server else { return std::future::pending().await };
-    let find = || async {
-        let uplinks: Vec<String> = open.attached.paths().into_iter().map(|path| path.name).collect();
-        addresses(&server.named, &uplinks).await
+async fn moves(server: Option<&Server>, open: &Open, port: Option<u16>, way: &Way) -> SocketAddr {
+    let (Some(Server { named, address, key }), Way::Server(datagrams)) = (server, way) else {
+        return std::future::pending().await;
     };
-    moved(server.address, find).await
+    let uplinks = || -> Vec<String> { open.attached.paths().into_iter().map(|path| path.name).collect() };
+    let lookout = Lookout { named, address: *address, key, port, uplinks: &uplinks, datagrams };
+    lookout.moved(async || addresses(named, &uplinks()).await).await
 }

@@ -17,7 +17,7 @@ pub fn trials() -> Vec<Trial> {
     if let Some(reason) = &missing {
         eprintln!("skipped up: {reason}");
     }
-    let tests: [(&str, fn()); 34] = [
+    let tests: [(&str, fn()); 35] = [
         ("everything_goes_through_the_server_and_nothing_past_it", || traffic::everything(false)),
         ("everything_goes_through_the_server_inside_udp", || traffic::everything(true)),
         ("after_a_kill_the_old_way_is_taken_and_the_next_start_cleans", traffic::killed),
@@ -36,6 +36,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_kill_switch_holds_over_ipv6_whatever_the_port", traffic::kill_switch_over_ipv6),
         ("a_server_with_a_name_is_found_behind_the_kill_switch_of_a_start_before", traffic::kill_switch_and_a_name),
         ("a_server_with_a_name_is_found_over_the_uplink_that_answers", traffic::name_over_the_other_uplink),
+        ("a_server_with_a_name_is_found_although_one_resolver_lies", traffic::name_that_one_resolver_lies_of),
         ("a_connection_that_ran_before_goes_on", traffic::connection_before),
         ("a_download_survives_a_silent_uplink_and_a_new_address", traffic::uplinks_change),
         ("who_is_behind_a_gateway_is_carried_too", traffic::gateway),

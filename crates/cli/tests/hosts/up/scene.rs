@@ -326,9 +326,23 @@ impl Scene {
         up
     }
 
+    /// A resolver on the first router that has another address for the server's name.
+    pub fn liar(&self) -> Running {
+        inside(&self.routers[0], || {
+            let mut liar = Running::new(Command::new("python3").args(["-c", WORLD, "liar"]));
+            assert_eq!(liar.line(), "ready");
+            liar
+        })
+    }
+
     /// Like [`Self::up`], with a server that the target's resolver knows by name; whether it answers is still unread.
     pub fn up_by_name(&self, options: &[&str]) -> Running {
-        let resolver = self.file("resolv.conf", "nameserver 198.51.100.2\n");
+        self.up_by_name_of("nameserver 198.51.100.2\n", options)
+    }
+
+    /// Like [`Self::up_by_name`], with other resolvers.
+    pub fn up_by_name_of(&self, resolvers: &str, options: &[&str]) -> Running {
+        let resolver = self.file("resolv.conf", resolvers);
         let key = self.place.join("key").display().to_string();
         let named = ["--server", "server.test:4433", "--key", &key, "--drain", "0"];
         let mut up = self.start_with(&resolver, &[&named, options].concat());

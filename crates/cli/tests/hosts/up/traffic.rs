@@ -182,6 +182,18 @@ pub fn name_over_the_other_uplink() {
     up.end_by("TERM");
 }
 
+pub fn name_that_one_resolver_lies_of() {
+    let scene = Scene::new("name-lied-of", true);
+    let _liar = scene.liar();
+    let began = std::time::Instant::now();
+    let mut up = scene.up_by_name_of("nameserver 10.1.0.1\nnameserver 198.51.100.2\n", &["--udp"]);
+    up.hear("the server server.test:4433 is at 203.0.113.1 now");
+    wait_until("a page comes", || scene.python(PAGE) == is(BY_SERVER));
+    // Two questions of every 30 s would take a minute.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    up.end_by("TERM");
+}
+
 pub fn connection_before() {
     let scene = Scene::new("before", true);
     let before = scene.on_host(|| {

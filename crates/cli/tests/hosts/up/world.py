@@ -1,4 +1,4 @@
-"""What answers in the world: `target` has a page, echoes of TCP and UDP, and a resolver; `echo` only the echoes."""
+"""What answers in the world: `target` has a page, echoes of TCP and UDP, and a resolver; `echo` only the echoes; `liar` has a resolver that knows `server.test` at another address."""
 import http.server, socket, socketserver, struct, sys, threading
 
 class Echo(socketserver.BaseRequestHandler):
@@ -11,6 +11,8 @@ class UdpEcho(socketserver.BaseRequestHandler):
         data, sock = self.request
         sock.sendto(data, self.client_address)
 
+SERVER = "10.1.0.9" if sys.argv[1] == "liar" else "203.0.113.1"
+
 def answer(data, room):
     """`server.test` has the server's address, every other name the target's, and a name that begins with a number a text so long that the answer has as many bytes."""
     end = data.index(0, 12) + 5
@@ -20,7 +22,7 @@ def answer(data, room):
         room = max(512, struct.unpack("!H", data[end + 3:end + 5])[0])
     answers = []
     if kind == 1:
-        answers = [socket.inet_aton("203.0.113.1" if question.startswith(b"\6server\4test") else "198.51.100.2")]
+        answers = [socket.inet_aton(SERVER if question.startswith(b"\6server\4test") else "198.51.100.2")]
     elif kind == 16:
         rest = int(question[1:1 + question[0]]) - 12 - len(question)
         while rest > 40:
@@ -71,6 +73,7 @@ servers = [dual(socketserver.ThreadingTCPServer)(("::", 7), Echo)]
 servers += [dual(socketserver.ThreadingUDPServer)(("::", 7), UdpEcho)]
 if sys.argv[1] == "target":
     servers += [dual(http.server.ThreadingHTTPServer)(("::", 80), Page)]
+if sys.argv[1] in ["target", "liar"]:
     servers += [dual(socketserver.ThreadingUDPServer)(("::", 53), Resolver)]
     servers += [dual(socketserver.ThreadingTCPServer)(("::", 53), TcpResolver)]
 for server in servers:
