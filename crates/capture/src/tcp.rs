@@ -48,7 +48,7 @@ fn refuse(asked: Asked, failure: Failure, gateway: &Gateway, shared: &Shared) {
         Failure::NotAllowed => Reason::Prohibited,
         // A silent target leaves the SYN unanswered, and the program waits as without a capture.
         Failure::TimedOut => return drop(asked.forget()),
-        Failure::Refused | Failure::General | Failure::ServerFull => {
+        Failure::Refused | Failure::General | Failure::NoDescriptors | Failure::ServerFull => {
             shared.count(|counters| counters.refused += 1);
             return asked.refuse();
         }

@@ -19,7 +19,7 @@ pub fn listen() -> Result<(), Diagnostic> {
 }
 
 fn cannot_listen(error: &io::Error) -> Diagnostic {
-    Diagnostic::plain(format!("cannot listen to signals: {error}; try again"))
+    Diagnostic::plain(format!("cannot listen to signals: {error}"))
 }
 
 /// Completes when a signal tells the program to end.

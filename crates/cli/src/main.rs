@@ -77,10 +77,18 @@ fn main() -> ExitCode {
             }
         },
         Err(diagnostic) => {
-            console::remark(&diagnostic.to_string());
+            console::remark(&explained(&diagnostic.to_string()));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error with what to do about one of the system that says nothing of it.
+fn explained(error: &str) -> String {
+    // errno(3): EMFILE.
+    let open_files = error.contains("(os error 24)");
+    let hint = if open_files { ": raise the limit of open files (ulimit -n, or LimitNOFILE= of its unit)" } else { "" };
+    format!("{error}{hint}")
 }
 
 fn code(well: bool) -> ExitCode {

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// File descriptors besides those of connections: devices, timers, listeners, standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Minimum interval between reports of peers that do not prove the key.
-const UNPROVEN: Duration = Duration::from_secs(10);
+/// Minimum interval between reports of peers that do not prove the key, and of connections for which there are no descriptors.
+const TROUBLE: Duration = Duration::from_secs(10);
 
 /// Time after which a name that is still asked for is told of: a resolver that is dead is silent for much longer.
 pub const SLOW: Duration = Duration::from_secs(2);
@@ -77,6 +77,12 @@ impl LimitOptions {
         self.max_connections + OTHER_DESCRIPTORS
     }
 
+    /// Raises the limit of file descriptors, so that they suffice for what is set up too; whether they do for connections is told by
+    /// [`Self::limits`].
+    pub fn allow_descriptors(&self) {
+        let _ = descriptor::allow(self.descriptors());
+    }
+
     /// Limits of connections. Raises the limit of file descriptors accordingly.
     pub fn limits(&self) -> Limits {
         let wanted = self.descriptors();
@@ -128,16 +134,22 @@ impl LimitOptions {
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Logs each connection with --verbose. Peers that do not prove the key are always logged, at a limited rate.
+    /// Logs each connection with --verbose. Peers that do not prove the key, and a lack of descriptors, are always logged, at a limited
+    /// rate.
     pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
         let (verbosity, live) = (verbosity.clone(), self.is_live());
-        let last: Mutex<Option<Instant>> = Mutex::default();
+        let last: [Mutex<Option<Instant>>; 2] = Default::default();
         Some(Arc::new(move |outcome, line: &str| {
+            let last = match outcome {
+                Outcome::Unproven => last.first(),
+                Outcome::NoDescriptors => last.last(),
+                _ => None,
+            };
             if verbosity.is_high() {
                 print(&format!("{line}\n"));
-            } else if outcome == Outcome::Unproven && !live {
+            } else if let (Some(last), false) = (last, live) {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.is_none_or(|last| last.elapsed() >= UNPROVEN) {
+                if last.is_none_or(|last| last.elapsed() >= TROUBLE) {
                     *last = Some(Instant::now());
                     event(line);
                 }

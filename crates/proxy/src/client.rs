@@ -197,7 +197,7 @@ impl Proxy {
                     }
                 }
                 Err(_no_descriptors) => {
-                    self.shared.outbound.service.with_counters(|counters| counters.accept_errors += 1);
+                    self.shared.outbound.service.not_accepted();
                     sleep(ACCEPT_RETRY).await;
                 }
             }

@@ -31,6 +31,8 @@ pub enum Outcome {
     NotAllowed,
     /// The target could not be connected to.
     Failed,
+    /// This process may open no more files.
+    NoDescriptors,
     /// Our server has as many connections as it may have.
     ServerFull,
     /// The peer did not prove the key.
@@ -70,7 +72,7 @@ pub struct ProxyCounters {
     pub unauthorized: u64,
     /// [`Outcome::NotAllowed`].
     pub not_allowed: u64,
-    /// [`Outcome::Failed`] and [`Outcome::ServerFull`].
+    /// [`Outcome::Failed`], [`Outcome::NoDescriptors`] and [`Outcome::ServerFull`].
     pub failed: u64,
     /// [`Outcome::Unproven`].
     pub unproven: u64,
@@ -95,7 +97,7 @@ impl ProxyCounters {
             Outcome::Malformed | Outcome::Unsupported => &mut self.malformed,
             Outcome::Unauthorized => &mut self.unauthorized,
             Outcome::NotAllowed => &mut self.not_allowed,
-            Outcome::Failed | Outcome::ServerFull => &mut self.failed,
+            Outcome::Failed | Outcome::NoDescriptors | Outcome::ServerFull => &mut self.failed,
             Outcome::Unproven => &mut self.unproven,
             Outcome::TooSlow => &mut self.too_slow,
         };
@@ -119,6 +121,9 @@ impl fmt::Display for Outcome {
             Self::Unsupported => "not a request to connect",
             Self::NotAllowed => "the target is not allowed",
             Self::Failed => "the target could not be connected to",
+            Self::NoDescriptors => {
+                "this process may open no more files: raise their limit (ulimit -n), or lower --max-connections"
+            }
             Self::ServerFull => "the server has as many connections as it may have (its --max-connections)",
             Self::Unproven => "the peer does not prove the key",
             Self::TooSlow => "too slow to say what it wants",

@@ -23,16 +23,21 @@ pub enum Failure {
     Refused,
     /// Not allowed here.
     NotAllowed,
+    /// This process may open no more files.
+    NoDescriptors,
     /// Our server has as many connections as it may have.
     ServerFull,
 }
+
+/// errno(3) ENFILE and EMFILE: the system, or this process, may open no more files.
+const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
 impl Failure {
     /// REP of a SOCKS5 reply.
     pub(crate) fn socks_reply(self) -> u8 {
         match self {
-            // SOCKS5 has no code for that.
-            Self::General | Self::ServerFull => 1,
+            // SOCKS5 has no code for the last two.
+            Self::General | Self::NoDescriptors | Self::ServerFull => 1,
             Self::NotAllowed => 2,
             Self::NetworkUnreachable => 3,
             Self::HostUnreachable => 4,
@@ -42,7 +47,15 @@ impl Failure {
         }
     }
 
-    /// The inverse of [`Self::socks_reply`], with one for [`Self::ServerFull`] that only our server sends; what is unknown is [`Self::General`].
+    /// What our server answers.
+    pub(crate) fn server_reply(self) -> u8 {
+        match self {
+            Self::NoDescriptors | Self::ServerFull => SERVER_FULL,
+            other => other.socks_reply(),
+        }
+    }
+
+    /// The inverse of [`Self::server_reply`], which includes [`Self::socks_reply`]; what is unknown is [`Self::General`].
     pub(crate) fn from_socks_reply(reply: u8) -> Self {
         match reply {
             2 => Self::NotAllowed,
@@ -60,7 +73,7 @@ impl Failure {
         match self {
             Self::NotAllowed => "403 Forbidden",
             Self::TimedOut => "504 Gateway Timeout",
-            Self::ServerFull => "503 Service Unavailable",
+            Self::NoDescriptors | Self::ServerFull => "503 Service Unavailable",
             Self::General | Self::NetworkUnreachable | Self::HostUnreachable | Self::Refused => "502 Bad Gateway",
         }
     }
@@ -69,6 +82,7 @@ impl Failure {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::General => "The connection could not be made.",
+            Self::NoDescriptors => "The proxy may open no more files.",
             Self::ServerFull => "The server has as many connections as it may have.",
             Self::NotAllowed => "This destination is not allowed.",
             Self::NetworkUnreachable => "There is no network here that the destination can be reached from.",
@@ -95,6 +109,9 @@ impl From<ConnectError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
+        if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) {
+            return Self::NoDescriptors;
+        }
         match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => Self::Refused,
             io::ErrorKind::TimedOut => Self::TimedOut,
@@ -128,6 +145,10 @@ mod tests {
         // A program is told what SOCKS5 has a code for.
         assert_eq!(Failure::from_socks_reply(SERVER_FULL), Failure::ServerFull);
         assert_eq!(Failure::ServerFull.socks_reply(), Failure::General.socks_reply());
+        assert_eq!(
+            Failure::from_socks_reply(Failure::from(io::Error::from_raw_os_error(24)).server_reply()),
+            Failure::ServerFull
+        );
     }
 
     #[test]

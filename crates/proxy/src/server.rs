@@ -231,7 +231,7 @@ async fn open_proven(
         }
         Err(Refused { failure, outcome }) => {
             // A client that has closed need not get it.
-            let _ = far.finish(&[failure.socks_reply()]).await;
+            let _ = far.finish(&[failure.server_reply()]).await;
             Err(outcome)
         }
     }

@@ -80,6 +80,7 @@ impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         let outcome = match failure {
             Failure::NotAllowed => Outcome::NotAllowed,
+            Failure::NoDescriptors => Outcome::NoDescriptors,
             Failure::ServerFull => Outcome::ServerFull,
             _ => Outcome::Failed,
         };
@@ -123,6 +124,14 @@ impl Service {
     /// Clients that are served now.
     pub(super) fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
+    }
+
+    /// A client could not be accepted for lack of descriptors: counts it, and tells the journal.
+    pub(super) fn not_accepted(&self) {
+        self.with_counters(|counters| counters.accept_errors += 1);
+        if let Some(journal) = &self.journal {
+            journal(Outcome::NoDescriptors, &format!("a client is not accepted: {}", Outcome::NoDescriptors));
+        }
     }
 
     /// A connection has ended: counts it, and tells the journal.

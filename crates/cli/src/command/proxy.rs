@@ -215,6 +215,7 @@ impl ProxyOptions {
 /// # Errors
 /// An error of the options or the host.
 pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
+    options.limits.allow_descriptors();
     let programs = options.programs()?;
     options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
     options.resolve_targets()?;

@@ -124,6 +124,7 @@ impl ServeOptions {
 /// # Errors
 /// An error of the options or the host.
 pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
+    options.limits.allow_descriptors();
     let (terms, again) = (options.terms()?, ReadAgain::new::<ServeOptions>("serve", &options.configuration)?);
     let ports = [options.port];
     if options.stack.dry_run {

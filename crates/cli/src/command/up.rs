@@ -139,6 +139,7 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
     if options.down {
         return down(options);
     }
+    options.limits.allow_descriptors();
     options.refuse_local()?;
     options.care.check(&options.stack.uplinks, &options.stack.roles.backups)?;
     // Without a server there is no peer for UDP.

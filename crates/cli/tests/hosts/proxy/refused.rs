@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_proxy_for_everybody", open_proxy),
         trial("a_forward_that_leads_nowhere", forwards),
         trial("a_user_without_the_right", no_permission),
+        trial("a_limit_of_open_files_that_is_too_low", open_files),
         trial("a_configuration_file_that_is_wrong", configuration),
     ]
 }
@@ -160,13 +161,39 @@ fn configuration() {
     assert_eq!(text(&check(&right).stdout), "ok: proxy, serve\n");
 }
 
+fn open_files() {
+    let limited = |limit: &str| {
+        let program = env!("CARGO_BIN_EXE_anabranch");
+        let script = format!("ulimit {limit} 8 && exec {program} serve --local --port 4410 --to 127.0.0.1:80");
+        let mut command = std::process::Command::new("sh");
+        if is_root() {
+            // The user nobody may not exceed the hard limit.
+            command.uid(65_534).gid(65_534);
+        }
+        command.args(["-c", &script]).output().expect("a shell is there")
+    };
+    let output = limited("-n");
+    if output.status.code() == Some(126) {
+        // The user nobody may not be able to access the executable.
+        return;
+    }
+    let message = complaint(&output);
+    assert!(message.contains("Too many open files") && message.contains("ulimit -n"), "{message}");
+    // What it may raise it raises before it needs it.
+    let message = text(&limited("-S -n").stderr);
+    assert!(message.contains("CAP_NET_ADMIN") && !message.contains("open files"), "{message}");
+}
+
+fn is_root() -> bool {
+    text(&std::fs::read("/proc/self/status").expect("/proc is there")).contains("\nUid:\t0\t")
+}
+
 fn no_permission() {
     let place = directory("proxy-no_permission");
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
     let mut command = anabranch(&["proxy", "--local", "--listen", "127.0.0.1:0", "--journal"]);
     command.arg(&place);
-    let is_root = text(&std::fs::read("/proc/self/status").expect("/proc is there")).contains("\nUid:\t0\t");
-    if is_root {
+    if is_root() {
         // The user nobody.
         command.uid(65_534).gid(65_534);
     }
