@@ -23,6 +23,17 @@ pub fn listener(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
+/// Parses a port to listen on.
+pub fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+            Err("a port alone is expected, from 1 to 65535: the addresses are those of the uplinks".to_owned())
+        }
+        _ => Err("a port is expected, from 1 to 65535".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +48,17 @@ mod tests {
         for wrong in ["0", "7201", "-1", "1.5", "1500 ms", "3 h", "2 hours", "", "1..2 s"] {
             let message = "whole seconds from 1 to 7200 are possible, such as 600 or \"10 min\"";
             assert_eq!(read(wrong), Err(message.to_owned()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_one_without_an_address() {
+        assert_eq!((port("1"), port("65535")), (Ok(1), Ok(65_535)));
+        for wrong in ["10.1.1.2:5004", "[::1]:5004"] {
+            assert!(port(wrong).is_err_and(|message| message.starts_with("a port alone is expected")), "{wrong}");
+        }
+        for wrong in ["", "0", "65536", "-1", "http", "2001:db8::x"] {
+            assert_eq!(port(wrong), Err("a port is expected, from 1 to 65535".to_owned()), "{wrong}");
         }
     }
 

@@ -288,6 +288,15 @@ fn what_cannot_be_sent_is_named_in_one_sentence() {
         "is `anabranch stream receive` waiting",
     );
     assert_one_sentence(&run_with("send 127.0.0.1 --kernel tcp", &pictures()), "has no port: write it like");
+    for url in ["srt://192.0.2.1:5004", "http://192.0.2.1:5004/live", "rtsp://host.example/live"] {
+        assert_one_sentence(
+            &run_with(&format!("send {url} --kernel tcp"), &pictures()),
+            "' is a URL: write the host and",
+        );
+    }
+    let output = run("receive --listen 10.1.1.2:5004 --kernel tcp");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a port alone is expected"), "{said}");
     assert_one_sentence(&run_with("send [::1] --kernel tcp", &pictures()), "'[::1]' has no port: write it like");
     assert_one_sentence(&run_with("send 2001:db8::5:1 --kernel tcp", &pictures()), "'2001:db8::5:1' has no port");
     let folder = std::fs::File::open("/").expect("there is one");

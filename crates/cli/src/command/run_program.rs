@@ -14,6 +14,7 @@ use crate::server_name::{known, known_again};
 use crate::serving::HELD;
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
+use crate::values::port;
 use anabranch_capture::{Capture, CaptureConfig};
 use anabranch_datagram::{Client, Way};
 use anabranch_mptcp::ConnectionConfig;
@@ -60,7 +61,7 @@ pub struct RunProgramOptions {
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
     /// The server's UDP port for datagrams: UDP, ICMP echo and DNS queries [default: the one after --server's]
-    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = port)]
     datagram_port: Option<u16>,
     /// Use this interface as an uplink (repeatable) [default: all with a default route]
     #[arg(long = "uplink", value_name = "INTERFACE")]

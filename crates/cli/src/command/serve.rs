@@ -12,6 +12,7 @@ use crate::secrets::{is_readable, read_key, read_keys};
 use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Serving, Source, StatusOptions};
+use crate::values::port;
 use anabranch_proxy::{
     AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
     Target,
@@ -29,7 +30,7 @@ const TAKEN: [&str; 10] =
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
     /// The port to listen on
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     port: u16,
     /// Connect all clients to this target
     #[arg(long, value_name = "HOST:PORT", value_parser = target, required_unless_present = "socks", conflicts_with = "socks")]

@@ -18,6 +18,7 @@ use crate::serving::{HELD, LimitOptions, Verbosity};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::uplink_names::addresses;
+use crate::values::port;
 use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
@@ -47,7 +48,7 @@ pub struct UpOptions {
     #[arg(long, value_name = "FILE", requires = "server")]
     key: Option<PathBuf>,
     /// The server's UDP port for datagrams: UDP, ICMP echo and DNS queries [default: the one after --server's]
-    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = port)]
     datagram_port: Option<u16>,
     /// Also take traffic forwarded from this interface, such as a local network or hotspot (repeatable)
     #[arg(long = "gateway", value_name = "INTERFACE")]

@@ -1,6 +1,7 @@
 //! Options of `anabranch perf`.
 
 use crate::attachment::StackOptions;
+use crate::values::port;
 use anabranch_perf::{Direction, Host, KernelProtocol, KernelSockets, Length, PORT, Plan};
 use anabranch_proxy::Target;
 use anabranch_settings::diagnostic::Diagnostic;
@@ -38,7 +39,7 @@ pub struct PerfOptions {
     #[arg(long, conflicts_with_all = ["reverse", "bidirectional", "parallel", "time", "bytes", "omit", "sink"])]
     pub server: bool,
     /// Port of the server
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = port)]
     pub port: u16,
     /// Exit after one test
     #[arg(long, requires = "server")]

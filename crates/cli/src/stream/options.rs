@@ -4,6 +4,7 @@ use super::policy;
 use crate::attachment::StackOptions;
 use crate::perf::Kernel;
 use crate::secrets::{read_key, read_keys};
+use crate::values::port;
 use anabranch_media::cut::Format;
 use anabranch_policy::time::Duration;
 use anabranch_proxy::Keys;
@@ -43,9 +44,9 @@ impl Input {
 #[command(mut_arg("policy", |policy| policy.default_value(policy::DEFAULT)))]
 pub struct EndOptions {
     /// Listen on this port for the other end
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = port)]
     pub listen: Option<u16>,
-    /// Key shared with the other end (see `anabranch key`), for authentication and encryption; optional only with --local
+    /// Key shared with the other end (see `anabranch key`), for authentication and encryption; needed unless --unencrypted, --raw or --local is given
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "unencrypted"])]
     pub key: Option<PathBuf>,
     /// Instead of --key, with --listen: a file with a line NAME KEY per peer, KEY being the content of its key file
@@ -132,6 +133,11 @@ impl EndOptions {
 
 /// Resolves HOST:PORT.
 pub fn address(text: &str) -> Result<SocketAddr, Diagnostic> {
+    if text.contains("://") {
+        return Err(Diagnostic::plain(format!(
+            "'{text}' is a URL: write the host and the port alone, like 192.0.2.1:5004, [2001:db8::1]:5004 or host.example:5004"
+        )));
+    }
     // Colons inside brackets belong to an IPv6 address; without them it cannot be told whether its last part is a port.
     let portless = text.ends_with(']') || text.parse::<Ipv6Addr>().is_ok();
     let split = if portless { None } else { text.rsplit_once(':') };
