@@ -199,6 +199,15 @@ impl Setup {
         Ok(())
     }
 
+    /// Restores the settings of an interface that needs them no more; it may get them again.
+    pub fn give_back(&mut self, interface: &str) -> Result<(), HostError> {
+        let of_it = format!("/conf/{interface}/");
+        let is_its = |step: &Step| matches!(step, Step::Setting { key, before: Some(_), .. } if key.contains(&of_it));
+        let (its, rest): (Vec<Step>, Vec<Step>) = std::mem::take(&mut self.done).into_iter().partition(is_its);
+        self.done = rest;
+        undo(its, &self.others(), &mut self.netlink)
+    }
+
     /// Leaves steps as they are that the caller has undone.
     pub fn forget(&mut self, undone: impl Fn(&Step) -> bool) {
         self.done.retain(|step| !undone(step));

@@ -6,7 +6,7 @@ use super::config::{ConfigRead, NewConfig, RouteConfig};
 use super::daemon::{RouteDaemon, detector, look};
 use super::gateway::Gateway;
 use super::ground::Ground;
-use super::ports::{Port, ports};
+use super::ports::{Port, Role, ports};
 
 impl RouteDaemon {
     /// Takes another configuration, or tells why not and goes on with its own.
@@ -54,6 +54,16 @@ impl RouteDaemon {
         format!("the configuration stays as it was: {fault}")
     }
 
+    /// Gives back the kernel's settings on interfaces that the router has no use for any more. What cannot be set is told.
+    fn give_back(&mut self) {
+        let Some(setup) = &mut self.setup else { return };
+        for port in self.ports.iter().filter(|port| port.role == Role::Gone) {
+            if let (Err(error), Some(tell)) = (setup.give_back(&port.name), &mut self.tell) {
+                tell(&error.to_string());
+            }
+        }
+    }
+
     fn take(&mut self, new: RouteConfig, ports: Vec<Port>, ground: Ground) -> Result<(), RouteError> {
         let now = self.clock.now();
         self.forget_radios();
@@ -78,6 +88,7 @@ impl RouteDaemon {
             }
         }
         self.ports = ports;
+        self.give_back();
         if bfd {
             if let Some(old) = self.bfd.take() {
                 old.leave(&self.ports);

@@ -1,7 +1,7 @@
 //! Another configuration for a router that runs.
 
 use crate::field::{full, lines, listener};
-use crate::host::{inside, pair, routed, state};
+use crate::host::{inside, journal, pair, routed, state};
 use crate::kernel::ip;
 use crate::scene::{Running, config, wait_for};
 use anabranch_policy::time::Duration;
@@ -113,13 +113,25 @@ fn removed(router: &Running) -> Option<u64> {
 fn interfaces_costs_and_intervals_change_while_other_routes_stay() {
     let pair = pair();
     second_link(&pair);
+    let of_e0 = ["forwarding", "accept_redirects"].map(|name| format!("/proc/sys/net/ipv4/conf/e0/{name}"));
+    let settings = || {
+        let read = |path: &String| std::fs::read_to_string(path).expect("it is there").trim().to_owned();
+        inside(&pair[0], || of_e0.each_ref().map(read))
+    };
+    let before_all = ["0", "1"];
+    inside(&pair[0], || {
+        of_e0.iter().zip(before_all).for_each(|(path, value)| std::fs::write(path, value).expect("it is there"));
+    });
     let ((log, tell), (_, nothing)) = (listener(), listener());
     let (sender, news) = unbounded_channel();
     let (other_sender, other_news) = unbounded_channel();
-    let router = Running::start_following(&pair[0], on(&[("e0", None)]), tell, news);
+    let place = journal("reconfiguration");
+    let first = RouteConfig { keep_settings: false, journal: Some(place.clone()), ..on(&[("e0", None)]) };
+    let router = Running::start_following(&pair[0], first, tell, news);
     let both = on(&[("e0", None), ("e1", None)]);
     let other = Running::start_following(&pair[1], both.clone(), nothing, other_news);
     routed(&pair);
+    assert_eq!(settings(), ["1", "0"]);
     let take = |sender: &UnboundedSender<ConfigRead>, config: RouteConfig, left: &[&str]| {
         let left = left.iter().map(|key| (*key).to_owned()).collect();
         sender.send(Ok(NewConfig { config, left })).expect("it runs");
@@ -162,8 +174,14 @@ fn interfaces_costs_and_intervals_change_while_other_routes_stay() {
     full(&router, 1);
     full(&other, 1);
     routed_over(&pair, &["e1"]);
+    // What is no longer named has the settings of before.
+    assert_eq!(settings(), before_all);
     // An interface comes back under its old number.
     take(&sender, RouteConfig { manet: last.manet.clone(), ..on(&[("e0", None)]) }, &[]);
     take(&other_sender, RouteConfig { manet: last.manet.clone(), ..on(&[("e0", None)]) }, &[]);
     routed_over(&pair, &["e0"]);
+    assert_eq!(settings(), ["1", "0"]);
+    drop(router);
+    // It is empty after a run without faults.
+    let _ = std::fs::remove_dir_all(place);
 }
