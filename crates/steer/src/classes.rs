@@ -9,10 +9,11 @@ use anabranch_steering::sample::{ConnectionSample, Endpoints, HostSample, Owner,
 use anabranch_steering::settings::Settings;
 use anabranch_steering::status::{ConnectionStatus, Counters, Occasion, Why};
 use anabranch_steering::steering::Steering;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// In place of a class's number: nobody steers the connection any more.
 const LAST_WORDS: usize = usize::MAX;
@@ -31,14 +32,69 @@ pub struct Condition {
 }
 
 /// A control group by its directory, which may be made later, and again: that of a service is, when it starts.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Group(pub PathBuf);
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub directory: PathBuf,
+    /// Groups that were looked for, and whether they are within. A group never moves.
+    known: RefCell<BTreeMap<u64, bool>>,
+}
+
+/// Most groups that are known.
+const MOST_KNOWN: usize = 4_096;
+
+impl PartialEq for Group {
+    fn eq(&self, other: &Self) -> bool {
+        self.directory == other.directory
+    }
+}
+
+impl Eq for Group {}
 
 impl Group {
+    /// That of a directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), known: RefCell::default() }
+    }
+
     /// Its identifier now, the inode of its directory; none if there is none.
     pub fn id(&self) -> Option<u64> {
-        std::fs::metadata(&self.0).ok().filter(std::fs::Metadata::is_dir).map(|found| found.ino())
+        identifier(&self.directory)
     }
+
+    /// Whether the group of this identifier is this one or within it.
+    fn has(&self, id: u64) -> bool {
+        let Some(own) = self.id() else { return false };
+        if own == id {
+            return true;
+        }
+        let mut known = self.known.borrow_mut();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        *known.entry(id).or_insert_with(|| is_below(&self.directory, id))
+    }
+}
+
+/// The identifier of the control group of a directory; none if there is none.
+fn identifier(directory: &Path) -> Option<u64> {
+    std::fs::metadata(directory).ok().filter(std::fs::Metadata::is_dir).map(|found| found.ino())
+}
+
+/// Whether the group of this identifier is below a directory.
+fn is_below(directory: &Path, id: u64) -> bool {
+    let mut places = vec![directory.to_owned()];
+    while let Some(place) = places.pop() {
+        for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let below = entry.path();
+                if identifier(&below) == Some(id) {
+                    return true;
+                }
+                places.push(below);
+            }
+        }
+    }
+    false
 }
 
 impl Condition {
@@ -51,8 +107,7 @@ impl Condition {
             && self.port.is_none_or(|port| port == remote.port())
             && self.user.is_none_or(|user| owner.is_some_and(|owner| owner.uid == user))
             && self.cgroup.as_ref().is_none_or(|cgroup| {
-                let of_socket = owner.and_then(|owner| owner.cgroup);
-                of_socket.is_some() && of_socket == cgroup.id()
+                owner.and_then(|owner| owner.cgroup).is_some_and(|of_socket| cgroup.has(of_socket))
             })
     }
 }

@@ -124,7 +124,7 @@ impl RuleOption {
     fn group(&self) -> Option<Group> {
         let path = self.cgroup.as_deref()?.trim_start_matches('/');
         let root = CGROUPS.into_iter().find(|root| Path::new(root).join("cgroup.procs").exists());
-        Some(Group(Path::new(root.unwrap_or(CGROUPS[1])).join(path)))
+        Some(Group::new(Path::new(root.unwrap_or(CGROUPS[1])).join(path)))
     }
 
     /// That the control group is not there, in a sentence.
@@ -214,7 +214,7 @@ mod tests {
         let told = "there is no control group /none/such, of version 2: the rule for it fits nothing until there is";
         assert_eq!(rule.missing().as_deref(), Some(told));
         let group = rule.build("lm3").expect("it may come").condition.cgroup.expect("it was said");
-        assert!(group.0.ends_with("none/such") && group.id().is_none(), "{group:?}");
+        assert!(group.directory.ends_with("none/such") && group.id().is_none(), "{group:?}");
         let without: RuleOption = "port=1 leave".parse().expect("a rule");
         assert_eq!(without.missing(), None);
     }

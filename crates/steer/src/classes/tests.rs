@@ -58,7 +58,7 @@ fn a_connection_is_judged_by_the_peer_at_its_beginning() {
 fn a_rule_fits_by_all_that_it_says() {
     let remote: SocketAddr = "192.0.2.77:443".parse().expect("an address");
     let directory = std::env::temp_dir().join(format!("anabranch-group-{}", std::process::id()));
-    let group = Group(directory.clone());
+    let group = Group::new(&directory);
     std::fs::create_dir(&directory).expect("it can be made");
     let of = |cgroup| Some(Owner { uid: 1_000, cgroup, ..Owner::default() });
     let owner = of(group.id());
@@ -72,13 +72,24 @@ fn a_rule_fits_by_all_that_it_says() {
         Condition { remote: net("::", 0), ..all.clone() },
         Condition { port: Some(80), ..all.clone() },
         Condition { user: Some(0), ..all.clone() },
-        Condition { cgroup: Some(Group("/".into())), ..all.clone() },
+        Condition { cgroup: Some(Group::new(std::env::temp_dir().join("anabranch-no-group"))), ..all.clone() },
     ] {
         assert!(!other.fits(remote, owner), "{other:?}");
     }
     assert!(Condition { remote: net("0.0.0.0", 0), ..Condition::default() }.fits(remote, None));
     let mapped = "[::ffff:192.0.2.77]:443".parse().expect("an address");
     assert!(all.fits(mapped, owner));
+    // A group within it, at any depth, and one beside it.
+    let (inner, beside) = (directory.join("user/session"), directory.with_extension("beside"));
+    for made in [&inner, &beside] {
+        std::fs::create_dir_all(made).expect("it can be made");
+    }
+    assert!(all.fits(remote, of(Group::new(&inner).id())));
+    assert!(!all.fits(remote, of(Group::new(&beside).id())));
+    assert!(!Condition { cgroup: Some(Group::new(&inner)), ..all.clone() }.fits(remote, owner), "it is above it");
+    for made in [&inner, &directory.join("user"), &beside] {
+        std::fs::remove_dir(made).expect("it is empty");
+    }
     // The group goes, and another with its name is made: a file in between, so that the identifier is another one.
     std::fs::remove_dir(&directory).expect("it is empty");
     assert!(!all.fits(remote, owner), "a group that is not there has no sockets");
