@@ -2,14 +2,14 @@
 
 use super::options::SteerOptions;
 use super::words::{self, name};
-use crate::console::{event, print, since_1970, stamp};
+use crate::console::{event, lost, print, since_1970, stamp};
 use anabranch_policy::time::Duration;
 use anabranch_steer::{Notice, interface_name};
 use anabranch_steering::command::{Command, Outcome};
 use anabranch_steering::event::Event;
 use anabranch_steering::status::Why;
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -23,11 +23,13 @@ pub struct Log {
     verbose: bool,
     /// What was told that a path manager cannot do, with the local address.
     unable: RefCell<BTreeSet<(&'static str, IpAddr)>>,
+    /// Whether it was told that lines are lost.
+    told_of_loss: Cell<bool>,
 }
 
 impl Log {
     pub fn new(options: &SteerOptions) -> Self {
-        Self { json: options.json, verbose: options.verbose, unable: RefCell::default() }
+        Self { json: options.json, verbose: options.verbose, unable: RefCell::default(), told_of_loss: Cell::default() }
     }
 
     /// A sentence that is no decision.
@@ -49,6 +51,10 @@ impl Log {
                 fields.insert("at_ms".to_owned(), json!(now.as_millis() as u64));
             }
             print(&format!("{line}\n"));
+            // The end, where it is told too, may be far.
+            if let Some(error) = lost().filter(|_| !self.told_of_loss.replace(true)) {
+                event(&format!("decisions are lost, since standard output cannot be written: {error}"));
+            }
         } else if self.is_news(notice) {
             event(&in_words(notice));
         }
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_a_path_manager_cannot_do_is_told_once_for_each_address() {
-        let log = Log { json: false, verbose: false, unable: RefCell::default() };
+        let log = Log { json: false, verbose: false, unable: RefCell::default(), told_of_loss: Cell::default() };
         let open = |token: u32, last: u8| Command::CreateSubflow {
             token: Token(token),
             local: IpAddr::from([10, 0, 0, last]),

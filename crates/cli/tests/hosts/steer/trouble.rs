@@ -1,9 +1,9 @@
 //! A permission that is missing, and more than a daemon can hear.
 
-use crate::program::complaint;
+use crate::program::{Running, complaint};
 use crate::steer::scene::{Scene, lives, trial, wait_for};
 use libtest_mimic::Trial;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_second_daemon_in_a_network_namespace_is_refused", second),
         trial("a_path_manager_that_another_program_chooses_is_changed_back", another_path_manager),
         trial("mptcp_that_is_switched_off_meanwhile_is_told", switched_off),
+        trial("that_its_lines_of_json_are_lost_is_told_at_once", full),
         trial("a_thousand_connections_a_second_open_and_close", churn),
         trial("events_that_were_lost_are_made_up_for", overrun),
     ]
@@ -65,6 +66,14 @@ fn switched_off(scene: &Scene) {
     let _daemon = scene.daemon(&[]);
     scene.on_host(|| std::fs::write("/proc/sys/net/mptcp/enabled", "0").expect("root may"));
     wait_for(|| scene.said().contains("MPTCP was switched off").then_some(()).ok_or_else(|| scene.said()));
+}
+
+fn full(scene: &Scene) {
+    let inner = scene.command(&["--json"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" \"$@\" > /dev/full"]).arg(inner.get_program()).args(inner.get_args());
+    let mut daemon = scene.on_host(|| Running::new(command.stderr(Stdio::piped())));
+    daemon.hear("decisions are lost, since standard output cannot be written: No space left on device");
 }
 
 fn capabilities(scene: &Scene) {
