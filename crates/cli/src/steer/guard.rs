@@ -58,7 +58,7 @@ impl Remark {
     }
 }
 
-/// Chooses the path manager again that another program has changed, and says when MPTCP was switched off.
+/// Chooses the path manager again that another program has changed, and says when MPTCP was switched off and on.
 pub async fn keep(ground: &Ground, setup: &RefCell<Setup>, mut say: impl FnMut(String)) -> Infallible {
     let (mut changed, mut failed, mut off) = (Remark::default(), Remark::default(), false);
     loop {
@@ -67,6 +67,8 @@ pub async fn keep(ground: &Ground, setup: &RefCell<Setup>, mut say: impl FnMut(S
         if is_off && !off {
             say("MPTCP was switched off in this network namespace (net.mptcp.enabled): new connections are TCP"
                 .to_owned());
+        } else if off && !is_off {
+            say("MPTCP is switched on again in this network namespace".to_owned());
         }
         off = is_off;
         let found = ground.changed();

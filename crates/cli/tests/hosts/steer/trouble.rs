@@ -66,6 +66,8 @@ fn switched_off(scene: &Scene) {
     let _daemon = scene.daemon(&[]);
     scene.on_host(|| std::fs::write("/proc/sys/net/mptcp/enabled", "0").expect("root may"));
     wait_for(|| scene.said().contains("MPTCP was switched off").then_some(()).ok_or_else(|| scene.said()));
+    scene.on_host(|| std::fs::write("/proc/sys/net/mptcp/enabled", "1").expect("root may"));
+    wait_for(|| scene.said().contains("MPTCP is switched on again").then_some(()).ok_or_else(|| scene.said()));
 }
 
 fn full(scene: &Scene) {
