@@ -13,6 +13,7 @@ mod gate;
 mod gateway;
 mod halves;
 mod listener;
+mod past;
 mod report;
 mod slots;
 mod state;
@@ -290,7 +291,7 @@ impl Stack {
         self.shared.lock().counters()
     }
 
-    /// Counters of a device.
+    /// Counters of a device, with those of detached ones of the same name ([`Self::name_address`]).
     pub fn device_counters(&self, device: DeviceId) -> Option<DeviceCounters> {
         self.shared.lock().device_counters(device)
     }

@@ -5,6 +5,7 @@ use super::error::{AttachError, ConnectError, ListenError};
 use super::{DeviceId, StackCounters};
 use crate::device::{Device, DeviceCounters, Received};
 use crate::gate::Gate;
+use crate::past::Past;
 use crate::slots::Slots;
 use anabranch_mptcp::{BufferMemory, CloseCause, ConnectionConfig, Endpoint, Event, FallbackCause};
 use anabranch_policy::ids::{AddressId, ConnectionId};
@@ -106,6 +107,7 @@ pub(super) struct State {
     /// A removed device leaves a gap, so that ids stay valid.
     pub(super) devices: Vec<Option<Device>>,
     addresses: Vec<Address>,
+    past: Past,
     connections: HashMap<ConnectionId, Connection, FixedState>,
     backlogs: HashMap<u16, Backlog, FixedState>,
     backlog_limit: usize,
@@ -135,6 +137,7 @@ impl State {
             clock: Clock::new(),
             devices: Vec::new(),
             addresses: Vec::new(),
+            past: Past::default(),
             connections: HashMap::default(),
             backlogs: HashMap::default(),
             backlog_limit,
@@ -214,8 +217,8 @@ impl State {
     pub(super) fn detach(&mut self, DeviceId(device): DeviceId) {
         let orphans: Vec<AddressId> = self.addresses.iter().filter(|a| a.device == device).map(|a| a.id).collect();
         orphans.into_iter().for_each(|id| self.address_down(id));
-        if let Some(place) = self.devices.get_mut(device) {
-            *place = None;
+        if let Some(gone) = self.devices.get_mut(device).and_then(Option::take) {
+            self.past.end(device, gone.counters());
         }
         if self.gate.device == Some(device) {
             self.gate.close();
@@ -264,7 +267,10 @@ impl State {
     }
 
     pub(super) fn name_address(&mut self, id: AddressId, name: &str) {
-        self.addresses.iter_mut().filter(|known| known.id == id).for_each(|known| known.name = Some(name.to_owned()));
+        for known in self.addresses.iter_mut().filter(|known| known.id == id) {
+            known.name = Some(name.to_owned());
+            self.past.name(known.device, name);
+        }
     }
 
     /// The name of an address, or the address.
@@ -432,7 +438,8 @@ impl State {
     }
 
     pub(super) fn device_counters(&self, DeviceId(device): DeviceId) -> Option<DeviceCounters> {
-        self.devices.get(device)?.as_ref().map(Device::counters)
+        let counters = self.devices.get(device)?.as_ref()?.counters();
+        Some(self.past.with(device, counters))
     }
 
     /// Takes the engine's output after an input: packets for the devices, events for the waiting tasks.

@@ -114,6 +114,28 @@ async fn when_the_event_loop_ends_all_who_wait_for_it_are_told() {
 }
 
 #[tokio::test]
+async fn the_totals_of_a_name_do_not_fall_when_its_device_is_opened_anew() {
+    within_a_minute(async {
+        let (server, _, address) = server();
+        let client = stack();
+        let device = add_path(&client, 1, address);
+        client.name_address(AddressId(1), "wlan0");
+        let listener = server.listen(PORT, config()).expect("the port is free");
+        let (outgoing, incoming) = connect(&client, &listener).await;
+        exchange(outgoing, incoming, 1 << 16).await;
+        let before = client.device_counters(device).expect("it is attached");
+        assert!(before.bytes_sent > 1 << 16, "{before:?}");
+        client.detach(device);
+        assert_eq!(client.device_counters(device), None);
+        let [other, again] = [2, 1].map(|path| add_path(&client, path, address));
+        client.name_address(AddressId(1), "wlan0");
+        let sent = |device| client.device_counters(device).expect("it is attached").bytes_sent;
+        assert!(sent(again) >= before.bytes_sent && sent(other) < 1 << 16, "{} {}", sent(again), sent(other));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn two_paths_carry_bytes_both_ways() {
     within_a_minute(async {
         let (server, server_device, address) = server();

@@ -5,7 +5,7 @@ use anabranch_policy::time::Duration;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// An uplink. Totals count from when its device was opened.
+/// An uplink. Totals count from the start, or from when the server moved.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Uplink {
     /// Name of the interface.

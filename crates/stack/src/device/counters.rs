@@ -1,6 +1,8 @@
 //! Counters of a device.
 
-/// Totals since the device was opened.
+use core::ops::AddAssign;
+
+/// Totals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeviceCounters {
     /// Packets sent to the network.
@@ -17,4 +19,17 @@ pub struct DeviceCounters {
     pub malformed: u64,
     /// Packets that the operating system refused (queue full, device down, no memory): they are lost.
     pub not_taken: u64,
+}
+
+impl AddAssign for DeviceCounters {
+    fn add_assign(&mut self, other: Self) {
+        let Self { packets_sent, bytes_sent, writes, packets_received, bytes_received, malformed, not_taken } = other;
+        self.packets_sent += packets_sent;
+        self.bytes_sent += bytes_sent;
+        self.writes += writes;
+        self.packets_received += packets_received;
+        self.bytes_received += bytes_received;
+        self.malformed += malformed;
+        self.not_taken += not_taken;
+    }
 }

@@ -233,6 +233,15 @@ print(count)";
     scene.routers[0].run(|| crate::up::scene::ip("link set far down")).expect("it can be entered");
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(scene.python(PAGE), is(BY_SERVER));
+    // Bytes of the second uplink, of streams and of datagrams.
+    let totals = || {
+        let status = scene.status();
+        let all = status["uplinks"].as_array().expect("a list");
+        let second = all.iter().find(|uplink| uplink["name"] == "up1").expect("it is there");
+        let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+        (number(&second["received_bytes"]), number(&second["datagrams"]["sent_bytes"]))
+    };
+    let before = totals();
     // The second gets another address.
     scene.on_host(|| {
         crate::up::scene::ip("address add 10.2.0.77/24 dev up1");
@@ -242,6 +251,8 @@ print(count)";
     });
     wait_until("the new address has its rule", || scene.state().iter().any(|line| line.contains("from 10.2.0.77 ")));
     wait_until("a page comes by the new address", || scene.python(PAGE) == is(BY_SERVER));
+    let after = totals();
+    assert!(after.0 >= before.0 && after.1 >= before.1, "totals fall from {before:?} to {after:?}");
     let status = download.wait().expect("it ends");
     let mut count = String::new();
     std::io::Read::read_to_string(&mut download.stdout.take().expect("it was asked for"), &mut count).expect("text");
