@@ -1,6 +1,7 @@
 //! The host's state that a router needs: interfaces, their addresses, and whether they are up.
 
 use anabranch_host::{Netlink, address_of};
+use anabranch_wire::ospf::Prefix;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
@@ -49,16 +50,11 @@ impl Network {
     /// The network, with the host bits cleared.
     pub(super) fn masked(self) -> Self {
         let address = match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length.min(32))).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length.min(128))).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-            }
+            IpAddr::V4(address) => Prefix::v4(address, self.length).and_then(Prefix::address_v4).map(IpAddr::V4),
+            IpAddr::V6(address) => Prefix::v6(address, self.length).map(|prefix| prefix.address_v6().into()),
         };
-        Self { address, ..self }
+        // Longer than an address: all of it.
+        Self { address: address.unwrap_or(self.address), ..self }
     }
 }
 
