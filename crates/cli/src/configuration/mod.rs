@@ -8,7 +8,8 @@ mod file;
 mod option;
 mod reading_again;
 mod section;
-#[cfg(test)]
+// With the commands of the example.
+#[cfg(all(test, feature = "uplinks"))]
 mod tests;
 mod uplinks;
 
