@@ -210,12 +210,13 @@ impl Receiver {
     }
 
     /// Delays the acknowledgement, but acknowledges every second full-sized segment at once (RFC 9293, section
-    /// 3.8.6.3).
+    /// 3.8.6.3). A shorter one behind a full one too, as Linux: to its sender the delay would look like the loss of the tail.
     fn delay_ack(&mut self, now: Instant, length: u32, full: u32, config: &TcpConfig) {
         // Longer ones were merged on the way, or have no mapping.
         self.largest = self.largest.max(length.min(full));
         self.unacknowledged = self.unacknowledged.saturating_add(length);
-        if self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
+        let behind_another = self.due != AckDue::No && self.unacknowledged > self.largest;
+        if behind_another || self.unacknowledged >= self.largest.saturating_mul(2) || config.delayed_ack.is_zero() {
             self.due = AckDue::Now;
         } else if self.due == AckDue::No {
             self.due = AckDue::By(now + config.delayed_ack);
@@ -342,6 +343,15 @@ mod tests {
         assert_eq!(place(&mut receiver, 0, 1000), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::By(Instant::ZERO + TcpConfig::default().delayed_ack));
         assert_eq!(place(&mut receiver, 1000, 2000), Placement::InOrder);
+        assert_eq!(receiver.due, AckDue::Now);
+    }
+
+    #[test]
+    fn a_short_segment_behind_a_full_sized_one_is_acknowledged_at_once() {
+        let mut receiver = Receiver::new(seq(0));
+        place(&mut receiver, 0, 1000);
+        assert_eq!(receiver.due, AckDue::By(Instant::ZERO + TcpConfig::default().delayed_ack));
+        assert_eq!(place(&mut receiver, 1000, 1200), Placement::InOrder);
         assert_eq!(receiver.due, AckDue::Now);
     }
 
