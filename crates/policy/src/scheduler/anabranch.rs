@@ -75,7 +75,7 @@ mod plan;
 
 use super::candidates::{excluded, preferred};
 use super::{Answer, Chunk, ChunkKind, Decision, Needs, Outstanding, Scheduler, Work, again, unsent};
-use crate::ids::SubflowId;
+use crate::ids::{SubflowId, SubflowMap};
 use crate::table::{Number, Reader, SettingError, Settings, Switch};
 use crate::time::{Duration, Instant};
 use crate::view::{ConnectionView, Phase, SubflowView};
@@ -137,6 +137,8 @@ pub struct Anabranch {
     last: Option<SubflowId>,
     /// The first byte that is not acknowledged, and since when it is.
     head: (u64, Instant),
+    /// When a subflow without a recent acknowledgement was last seen without data: its silence begins no earlier.
+    idle: SubflowMap<Instant>,
 }
 
 impl Default for Anabranch {
@@ -159,6 +161,7 @@ impl Anabranch {
             outlook: None,
             last: None,
             head: (0, Instant::ZERO),
+            idle: SubflowMap::new(),
         })
     }
 
@@ -236,14 +239,31 @@ impl Anabranch {
 
     /// Whether outstanding data comes before new data now.
     fn duplicates_first(&mut self, connection: &ConnectionView, subflows: &[SubflowView]) -> bool {
+        if !self.duplicate || subflows.len() < 2 {
+            return false;
+        }
         let repairs = |subflow: &SubflowView| subflow.phase == Phase::FastRecovery && !connection.backlogged;
         // After an acknowledgement this recent no subflow is silent, and the fastest one need not be computed.
         let lately = connection.now - DELAYED;
-        let late = |subflow: &SubflowView| subflow.last_progress < lately;
-        let silent = |subflow: &SubflowView| late(subflow) && is_silent(connection, subflow, quickest(subflows));
-        self.duplicate
-            && subflows.len() > 1
-            && (self.is_stuck(connection) || subflows.iter().any(|subflow| repairs(subflow) || silent(subflow)))
+        let mut silent = false;
+        for subflow in subflows.iter().filter(|subflow| subflow.last_progress < lately) {
+            if subflow.in_flight + subflow.queued == 0 {
+                self.idle.insert(subflow.id, connection.now);
+            }
+            silent |= self.is_silent(connection, subflow, quickest(subflows));
+        }
+        silent || self.is_stuck(connection) || subflows.iter().any(repairs)
+    }
+
+    /// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late, by the
+    /// round trip of the fastest path: a subflow with a long queue acknowledges something all the time.
+    fn is_silent(&self, connection: &ConnectionView, subflow: &SubflowView, quickest: Duration) -> bool {
+        let idle = self.idle.get(subflow.id).copied().unwrap_or_default();
+        let silence = connection.now.since(subflow.last_progress.max(idle));
+        // A single segment may be acknowledged late.
+        let clock = subflow.smoothed_rtt.min(quickest);
+        let patience = (clock + DELAYED).max(subflow.rtt_variation * 4);
+        subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
     }
 
     /// Whether the first unacknowledged byte has been the same for longer than an acknowledgement can be late.
@@ -276,7 +296,7 @@ impl Anabranch {
         let sooner = |times: f64| under_way + times * other.answer < usual;
         let earlier = match before {
             Before::Nothing => sooner(1.0),
-            Before::NewData if is_silent(connection, sender, quickest) => sooner(1.0),
+            Before::NewData if self.is_silent(connection, sender, quickest) => sooner(1.0),
             Before::NewData if !connection.backlogged => outstanding.lost && sooner(1.0),
             // A duplicate takes the place of a new segment: only if the stream stands still until one of the two
             // arrives, and this one by far first. Behind queues of seconds no path is twice as fast, and the stream
@@ -361,16 +381,6 @@ fn may_copy(sender: &SubflowView, other: &SubflowView) -> bool {
     !other.stale && (!other.backup || sender.stale || sender.backup)
 }
 
-/// Whether a subflow with data outstanding has been silent for longer than one acknowledgement can be late, by the
-/// round trip of the fastest path: a subflow with a long queue acknowledges something all the time.
-fn is_silent(connection: &ConnectionView, subflow: &SubflowView, quickest: Duration) -> bool {
-    let silence = connection.now.since(subflow.last_progress);
-    // A single segment may be acknowledged late.
-    let clock = subflow.smoothed_rtt.min(quickest);
-    let patience = (clock + DELAYED).max(subflow.rtt_variation * 4);
-    subflow.usable() && !subflow.stale && subflow.in_flight > u64::from(subflow.mss) && silence > patience
-}
-
 /// Whether data just sent is duplicated on the same subflow: its loss could not be repaired before the deadline.
 fn is_worth_duplicating(
     connection: &ConnectionView,
@@ -438,6 +448,10 @@ impl Scheduler for Anabranch {
         self.copy(connection, Before::Nothing, work, subflows)
             .or_else(|| self.second(connection, work, subflows))
             .unwrap_or(Answer::Wait)
+    }
+
+    fn on_subflow_removed(&mut self, id: SubflowId) {
+        self.idle.remove(id);
     }
 
     fn needs(&self) -> Needs {

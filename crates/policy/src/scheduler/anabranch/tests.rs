@@ -352,6 +352,23 @@ fn a_path_with_a_long_queue_is_suspect_by_the_clock_of_the_fastest() {
 }
 
 #[test]
+fn a_pause_is_no_silence() {
+    let mut paths = fast_and_slow(0, 0);
+    let view = ConnectionView { data_nxt: 6_000_000, unsent: 50_000, ..connection(10_000) };
+    paths.iter_mut().for_each(|path| path.last_progress = at(9_000));
+    let mut scheduler = fresh(&view);
+    assert!(!scheduler.duplicates_first(&view, &paths), "nothing is outstanding");
+    paths[0].in_flight = 8_000;
+    assert!(!scheduler.duplicates_first(&view, &paths), "it was sent just now");
+    let later = ConnectionView { now: at(10_200), data_una: 1_000, ..view };
+    scheduler.head = (later.data_una, later.now);
+    assert!(scheduler.duplicates_first(&later, &paths), "nothing of it was acknowledged for 200 ms");
+    scheduler.on_subflow_removed(SubflowId(0));
+    scheduler.on_subflow_removed(SubflowId(1));
+    assert_eq!(scheduler.idle.len(), 0);
+}
+
+#[test]
 fn a_path_without_a_queue_of_ours_is_not_judged_by_the_round_trips_that_it_had_with_one() {
     let mut path = subflow(0, 50);
     (path.smoothed_rtt, path.loss_rate) = (Duration::from_secs(3), 0.01);
