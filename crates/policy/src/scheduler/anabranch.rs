@@ -38,9 +38,10 @@
 //! - *a mapping can be shared*: the window is what limits, a queue stands, and within 2 ms what is in flight will open it
 //!   for several segments ([`Needs::segments_per_mapping`]).
 //!
-//! **Outstanding data** is duplicated on another subflow that can send now if nothing new can be sent
-//! (there is none, or the window is closed): if it is answered there before it is expected from the sender, or if that is
-//! overdue. At the end of what was written, the last 8 segments are duplicated at once where the sender loses
+//! **Outstanding data** is duplicated on another subflow that can send now if nothing new can be sent: because the window is closed
+//! or the sender found it lost, if it is answered there before it is expected from the sender; because there is nothing new, if it is
+//! answered there 10 ms before; in any case if it is overdue.
+//! At the end of what was written, the last 8 segments are duplicated at once where the sender loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
 //! Data with a deadline is duplicated on its own subflow where that loses segments, if a retransmission would be too late:
@@ -93,6 +94,9 @@ const LOSSY: f64 = 0.002;
 const GATHER: f64 = 0.002;
 /// Seconds for which a stream that stands still is worth a copy.
 const WORTH: f64 = 0.25;
+/// Seconds by which a copy has to be earlier where nothing was lost and nothing new waits: of like paths each is a little
+/// earlier than the other at times, and a stream would go over both.
+const MARGIN: f64 = 0.01;
 /// How much longer an answer may take than the longest planned.
 const SLACK: f64 = 1.1;
 /// How much of the time that the window lasts an answer may take.
@@ -295,7 +299,9 @@ impl Anabranch {
         let under_way = if outstanding.unrepaired { 0.0 } else { waited };
         let sooner = |times: f64| under_way + times * other.answer < usual;
         let earlier = match before {
-            Before::Nothing => sooner(1.0),
+            // A shut window opens earlier.
+            Before::Nothing if outstanding.lost || connection.unsent > 0 => sooner(1.0),
+            Before::Nothing => under_way + other.answer + MARGIN < usual,
             Before::NewData if self.is_silent(connection, sender, quickest) => sooner(1.0),
             Before::NewData if !connection.backlogged => outstanding.lost && sooner(1.0),
             // A duplicate takes the place of a new segment: only if the stream stands still until one of the two

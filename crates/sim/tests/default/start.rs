@@ -15,7 +15,7 @@ use anabranch_sim::{Application, Change, FlowConfig, HostId, World, WorldConfig}
 const PATHS: [Bottleneck; 2] = [Bottleneck::new(10, 25, 43), Bottleneck::new(20, 10, 34)];
 
 /// A client and a server with the path manager `anabranch`, and these paths between them.
-fn scene(paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
+pub fn scene(paths: &[Bottleneck]) -> (World, HostId, Vec<Path>) {
     let manager = || table::build(path_manager::TABLE, "anabranch", &Settings::new()).expect("in the table");
     let mut world = World::new(WorldConfig { seed: 1, ..WorldConfig::default() });
     let client = world.add_host("client", &EndpointConfig::default(), manager());

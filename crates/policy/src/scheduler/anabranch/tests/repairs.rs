@@ -21,9 +21,9 @@ fn duplicated(waited: u64, outstanding: u64, paths: &[SubflowView]) -> Option<u3
 #[test]
 fn data_that_arrives_earlier_on_another_subflow_or_is_overdue_is_duplicated() {
     let paths = [subflow(0, 50), subflow(1, 20)];
-    // The other answers after 22 ms, the sender is expected to after 50.
-    assert_eq!(duplicated(27, 100, &paths), Some(1));
-    assert_eq!(duplicated(29, 100, &paths), None);
+    // The other answers after 22 ms, the sender is expected to after 50, and a copy has to be 10 ms earlier.
+    assert_eq!(duplicated(17, 100, &paths), Some(1));
+    assert_eq!(duplicated(19, 100, &paths), None);
     // It is overdue four variations, 50 ms, after that.
     assert_eq!(duplicated(100, 100, &paths), None);
     assert_eq!(duplicated(101, 100, &paths), Some(1));
@@ -34,6 +34,24 @@ fn data_that_arrives_earlier_on_another_subflow_or_is_overdue_is_duplicated() {
     let mut other = paths;
     other[1].in_flight = 10_000;
     assert_eq!(duplicated(101, 100, &other), None);
+}
+
+#[test]
+fn what_was_lost_or_shuts_the_window_is_duplicated_where_it_arrives_earlier_at_all() {
+    let paths = [subflow(0, 50), subflow(1, 40)];
+    let copied = |lost: bool, unsent: u64| {
+        let view = ConnectionView { data_nxt: 100_000, unsent, ..connection(1_000) };
+        let held = Outstanding {
+            data_seq: 0,
+            length: 1_000,
+            sender: SubflowId(0),
+            sent_at: at(1_000),
+            lost,
+            unrepaired: false,
+        };
+        Anabranch::default().duplicate(&view, &held, Before::Nothing, &paths).is_some()
+    };
+    assert_eq!([copied(true, 0), copied(false, 1_000), copied(false, 0)], [true, true, false]);
 }
 
 #[test]
