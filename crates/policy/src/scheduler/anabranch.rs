@@ -295,10 +295,28 @@ impl Anabranch {
         let quickest = quickest(subflows);
         let late = (usual / 2.0).min((quickest + DELAYED).as_secs_f64());
         let overdue = waited > usual + (sender.rtt_variation.as_secs_f64() * 4.0).max(late);
+        let earlier = self.is_earlier(connection, outstanding, before, (sender, &other), quickest);
+        let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
+        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(sender.mss);
+        let risky = sender.loss_rate > LOSSY && other.answer < usual * 3.0;
+        (overdue || earlier || (tail && risky)).then_some(other.id)
+    }
+
+    /// Whether a copy is answered so much earlier than what its sender has sent that it is worth it.
+    fn is_earlier(
+        &self,
+        connection: &ConnectionView,
+        outstanding: &Outstanding,
+        before: Before,
+        (sender, other): (&SubflowView, &Forecast),
+        quickest: Duration,
+    ) -> bool {
+        let usual = sender.smoothed_rtt.as_secs_f64();
+        let waited = connection.now.since(outstanding.sent_at).as_secs_f64();
         // Data marked lost that waits for the sender's window is acknowledged a round trip after its retransmission.
         let under_way = if outstanding.unrepaired { 0.0 } else { waited };
         let sooner = |times: f64| under_way + times * other.answer < usual;
-        let earlier = match before {
+        match before {
             // A shut window opens earlier.
             Before::Nothing if outstanding.lost || connection.unsent > 0 => sooner(1.0),
             Before::Nothing => under_way + other.answer + MARGIN < usual,
@@ -312,11 +330,7 @@ impl Anabranch {
                     && self.is_stuck(connection)
                     && (sooner(2.0) || under_way + other.answer + WORTH < usual)
             }
-        };
-        let behind = connection.data_nxt.saturating_sub(outstanding.data_seq);
-        let tail = connection.unsent == 0 && behind <= TAIL * u64::from(sender.mss);
-        let risky = sender.loss_rate > LOSSY && other.answer < usual * 3.0;
-        (overdue || earlier || (tail && risky)).then_some(other.id)
+        }
     }
 
     /// Whether data with this time left is duplicated at once by the subflow that sent it.
