@@ -6,7 +6,7 @@ use super::resolved::Resolved;
 use super::state::Connection;
 use super::subflows::Handle;
 use crate::event::FallbackCause;
-use crate::subflow::Signals;
+use crate::subflow::{Signals, Subflow};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::Instant;
 use anabranch_wire::mptcp::{DataSequence, Dss};
@@ -109,20 +109,25 @@ impl Connection {
         !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
     }
 
-    /// Checks whether the only subflow acknowledged all data that waits for a DATA_ACK, in segments without any option:
-    /// then a middlebox strips options, perhaps only for some time. A peer that has silently fallen back for that
-    /// reason would read data sent again as new data. Returns whether MPTCP, or the subflow, has ended.
+    /// Checks whether a subflow acknowledged all data that waits for a DATA_ACK, in segments without any option: then a
+    /// middlebox strips options, perhaps only for some time. On the only subflow, a peer that has silently fallen back
+    /// for that reason would read data sent again as new data. Returns whether MPTCP, or the only subflow, has ended.
     pub(super) fn leaves_options_behind(&mut self, now: Instant) -> bool {
         let una = self.sender.una();
-        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
-        let Some(handle) =
-            self.subflows.find(|s| s.handshake.confirmed && s.signals == Signals::Gone).filter(|_| alone)
-        else {
-            return false;
-        };
         if una >= self.sender.data_nxt || self.find_sender(una).is_some() {
             return false;
         }
+        let is_gone = |subflow: &Subflow| subflow.handshake.confirmed && subflow.signals == Signals::Gone;
+        let goes_on = |subflow: &Subflow| subflow.handshake.confirmed && subflow.signals != Signals::Gone;
+        if self.subflows.iter().any(goes_on) {
+            // RFC 8684, section 3.7: the others go on without it.
+            while let Some(handle) = self.subflows.find(is_gone) {
+                self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            }
+            return false;
+        }
+        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
+        let Some(handle) = self.subflows.find(is_gone).filter(|_| alone) else { return false };
         if una > 0 {
             // Options passed in both directions before: the path has changed. A peer that goes on in MPTCP sends data
             // again at data level, which would be read twice as plain TCP.
@@ -477,5 +482,28 @@ mod tests {
             assert!(connection.put_on(handle, 0, 1_000, SendKind::Duplicate));
         };
         assert_eq!(left(0, carried), (false, false, true), "the subflow still carries it");
+    }
+
+    #[test]
+    fn one_of_several_subflows_that_lost_the_options_of_what_it_acknowledged_is_reset() {
+        let kept = |signals: [Signals; 2], written: bool| {
+            let mut connection = connected(config(), 2);
+            if written {
+                connection.write(bytes::Bytes::from_static(b"taken by a middlebox"));
+                connection.sender.data_nxt = connection.sender.buffer.end();
+            }
+            let handles = [0, 1].map(|id| connection.subflows.handle_of(anabranch_policy::ids::SubflowId(id)).unwrap());
+            for (handle, signals) in handles.into_iter().zip(signals) {
+                connection.subflows[handle].signals = signals;
+            }
+            assert!(!connection.leaves_options_behind(NOW), "MPTCP goes on");
+            handles.map(|handle| connection.subflows.live(handle).is_some())
+        };
+        use Signals::{Gone, Present};
+        assert_eq!(kept([Gone, Present], true), [false, true]);
+        assert_eq!(kept([Present, Gone], true), [true, false]);
+        assert_eq!(kept([Present, Present], true), [true, true]);
+        assert_eq!(kept([Gone, Gone], true), [true, true], "nothing would be left");
+        assert_eq!(kept([Gone, Present], false), [true, true], "nothing waits");
     }
 }
