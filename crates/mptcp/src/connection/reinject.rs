@@ -86,7 +86,7 @@ impl Connection {
 
     /// Reinjects the first unacknowledged segment on another subflow, and with it all other data of the same subflow if
     /// that does not answer, so that it does not need a timeout per segment. Data that no subflow carries is reinjected
-    /// on any, up to the next byte that one does.
+    /// on another than the one that took it, up to the next byte that one does.
     pub(super) fn reinject_first(&mut self) {
         let una = self.sender.una();
         let stale = |s: &Subflow| s.is_stale() && s.scoreboard.holds(una).is_some();
@@ -105,7 +105,17 @@ impl Connection {
         let held = self.subflows.iter().flat_map(|subflow| subflow.scoreboard.records());
         let next = held.filter(|record| !record.payload.is_empty()).map(|record| record.data_seq);
         let end = next.filter(|start| *start > una).min().unwrap_or(self.sender.data_nxt);
-        self.reinject_at_once(una, end.min(self.sender.data_nxt), NOBODY);
+        let taker = self.presumed_taker();
+        self.reinject_at_once(una, end.min(self.sender.data_nxt), taker);
+    }
+
+    /// The subflow that acknowledged data which has no DATA_ACK: the one that acknowledged last, and at the next timeout
+    /// another, in turn. A middlebox may acknowledge there what never reaches the peer (RFC 8684, section 3.3.6).
+    fn presumed_taker(&self) -> SubflowId {
+        let mut usable: Vec<&Subflow> = self.subflows.iter().filter(|subflow| subflow.is_usable()).collect();
+        usable.sort_by_key(|subflow| core::cmp::Reverse(subflow.liveness.last_progress));
+        let turn = self.timers.data_attempts.saturating_sub(1) as usize % usable.len().max(1);
+        usable.get(turn).filter(|_| usable.len() > 1).map_or(NOBODY, |subflow| subflow.id())
     }
 
     /// The next range to reinject whose last sender is not in `refused`.
@@ -143,7 +153,7 @@ mod tests {
     use crate::config::ConnectionConfig;
     use crate::connection::tests::{config, connected};
     use crate::event::SendKind;
-    use anabranch_policy::time::Instant;
+    use anabranch_policy::time::{Duration, Instant};
     use bytes::Bytes;
 
     #[test]
@@ -216,6 +226,19 @@ mod tests {
         let mut connection = assigned(4_000, 0);
         connection.reinject_first();
         assert_eq!(queued(&connection), [(0, 1_000)], "the first segment");
+    }
+
+    #[test]
+    fn what_a_subflow_acknowledged_without_a_data_ack_goes_to_another_and_then_to_the_next() {
+        let taker = |attempts: u32, alone: bool| {
+            let mut connection = connected(config(), if alone { 1 } else { 2 });
+            connection.timers.data_attempts = attempts;
+            let handle = connection.subflows.handle_of(SubflowId(u32::from(!alone))).unwrap();
+            connection.subflows[handle].liveness.last_progress = Instant::ZERO + Duration::from_secs(1);
+            connection.presumed_taker()
+        };
+        assert_eq!([1, 2, 3].map(|attempts| taker(attempts, false)), [1, 0, 1].map(SubflowId));
+        assert_eq!([1, 2].map(|attempts| taker(attempts, true)), [NOBODY; 2], "it is sent again on the same");
     }
 
     #[test]

@@ -162,7 +162,7 @@ pub struct Liveness {
     /// How often our SYN or SYN/ACK was sent before any timeout.
     pub syn_sent: SynSent,
     /// Time of the last acknowledgement that made progress.
-    pub(super) last_progress: Instant,
+    pub last_progress: Instant,
     /// Time when data was last sent.
     pub(super) last_sent: Instant,
     /// Time when an acceptable segment was last received.
