@@ -299,6 +299,19 @@ impl ReceiveBuffer {
         Self { charge_out_of_order, ..self }
     }
 
+    /// Begins with no more than `size` bytes; less than 1 counts as 1.
+    #[must_use]
+    pub fn beginning_with(self, size: u64) -> Self {
+        let size = self.size.min(size.max(1));
+        Self { size, right_edge: size, ..self }
+    }
+
+    /// Has at least `size` bytes from now on.
+    pub fn enlarge(&mut self, size: u64) {
+        self.size = self.size.max(size.min(self.max_size));
+        self.advance_right_edge();
+    }
+
     /// Raises the limit of an automatic buffer; never lowers it.
     pub fn raise_max(&mut self, max: u64) {
         self.max_size = self.max_size.max(max);

@@ -6,7 +6,7 @@ use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Event};
 use anabranch_policy::ids::ConnectionId;
 use anabranch_policy::time::Duration;
 use bytes::Bytes;
-use pair::{PORT, Pair, address, config, pattern};
+use pair::{Fate, PORT, Pair, address, config, pattern};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -150,4 +150,49 @@ fn readers_that_stop_hold_no_more_than_the_memory_and_their_initial_buffers_and_
     pair.run(Duration::from_secs(60));
     assert_eq!(pair.received[1].len() as u64, all, "{before} before");
     assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn a_receive_buffer_that_is_small_at_first_stays_so_until_it_is_opened_and_then_takes_all() {
+    let small = ConnectionConfig { receive_buffer_at_first: Some(4 * KIB), ..growing(None) };
+    let mut pair = pair(small);
+    pair.reading[1] = false;
+    let id = open(&mut pair, growing(None));
+    let server = accepted(&pair)[0];
+    let data = pattern(300 * KIB as usize);
+    assert_eq!(pair.write_all(0, id, &data[..64], Duration::ZERO), 0);
+    pair.run(Duration::from_millis(200));
+    // What is read makes room for as much, and no more.
+    pair.read(1, server);
+    assert_eq!(pair.received[1].len(), 64);
+    let left = pair.write_all(0, id, &data[64..], Duration::from_secs(2));
+    let held = pair.hosts[1].receive_state(server).unwrap();
+    assert!(left > 0 && held.readable + held.out_of_order <= 4 * KIB, "{left} {held:?}");
+    pair.hosts[1].open_receive_buffer(pair.now, server).unwrap();
+    pair.settle();
+    assert_eq!(pair.hosts[1].receive_state(server).unwrap().buffer, FIRST);
+    pair.reading[1] = true;
+    pair.read(1, server);
+    pair.settle();
+    pair.write_all(0, id, &data[data.len() - left..], Duration::from_secs(10));
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.received[1], data);
+    assert!(pair.hosts[1].receive_state(server).unwrap().buffer > FIRST, "it grows as others do");
+}
+
+#[test]
+fn out_of_order_data_before_a_small_buffer_is_opened_is_held_within_it() {
+    let small = ConnectionConfig { receive_buffer_at_first: Some(4 * KIB), ..growing(None) };
+    let mut pair = pair(small);
+    let id = open(&mut pair, growing(None));
+    // The first segment with data is lost, again and again.
+    let first = pattern(64);
+    pair.judge = Box::new(
+        move |_, _, packet| {
+            if packet.segment.payload.starts_with(&first) { Fate::Drop } else { Fate::Deliver }
+        },
+    );
+    pair.write_all(0, id, &pattern(300 * KIB as usize), Duration::from_secs(1));
+    let held = pair.hosts[1].receive_state(accepted(&pair)[0]).unwrap();
+    assert!(held.out_of_order > 0 && held.out_of_order <= 4 * KIB, "{held:?}");
 }

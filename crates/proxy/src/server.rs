@@ -28,6 +28,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+/// The receive buffer of a client that has not proven the key, in bytes: more than its first message (48) and the longest request.
+const UNPROVEN_BUFFER: u64 = 4 * 1024;
+
 /// Where clients are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
@@ -83,8 +86,11 @@ impl Server {
     /// # Errors
     /// [`ListenError`], e.g. if the port is taken.
     pub fn bind(stacks: &[Stack], config: ServerConfig) -> Result<Self, ListenError> {
+        let mut connection = config.connection;
+        // Whoever has no key gets no room to fill.
+        connection.receive_buffer_at_first = config.terms.keys.is_some().then_some(UNPROVEN_BUFFER);
         let listen = |stack: &Stack| {
-            let listener = stack.listen(config.port, config.connection.clone())?;
+            let listener = stack.listen(config.port, connection.clone())?;
             Ok((listener, stack.runtime().clone()))
         };
         let listeners = stacks.iter().map(listen).collect::<Result<_, ListenError>>()?;
@@ -245,7 +251,11 @@ async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcom
     })?;
     // Only now has the client shown that its first message was no replay.
     match far.read_bytes().await {
-        Ok(request) => Ok((far, name, request)),
+        Ok(request) => {
+            // It may have ended by now, which is detected later.
+            let _ = far.stream().open_receive_buffer();
+            Ok((far, name, request))
+        }
         Err(error) => {
             far.stream().abort();
             // A client that is gone has proved nothing, but need not be an attacker.

@@ -222,6 +222,18 @@ impl Stream {
         outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
     }
 
+    /// Lifts the limit of [`anabranch_mptcp::ConnectionConfig::receive_buffer_at_first`].
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn open_receive_buffer(&self) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        let now = state.now();
+        let outcome = state.endpoint.open_receive_buffer(now, self.id);
+        state.wake_driver();
+        outcome.map_err(|error| io::Error::new(io::ErrorKind::NotConnected, error))
+    }
+
     /// Sets the application's priority, from 1 (highest) to 6, for policies that use it; other values are clamped.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::association::Protocol;
 use super::state::Connection;
+use crate::config::BufferSize;
 use crate::subflow::{State, Subflow};
 use anabranch_policy::ids::SubflowId;
 use anabranch_policy::time::{Duration, Instant};
@@ -64,6 +65,14 @@ impl Connection {
     pub fn set_nagle(&mut self, on: bool) {
         self.sender.nagle = on;
         self.output.pending = true;
+    }
+
+    /// The receive buffer is what the settings say from now on, and no longer what it was at first.
+    pub fn open_receive_buffer(&mut self) {
+        let Some(at_first) = self.config.receive_buffer_at_first.filter(|_| self.receives_little()) else { return };
+        let (BufferSize::Fixed(size) | BufferSize::Auto { initial: size, .. }) = self.config.receive_buffer;
+        self.receiver.buffer.enlarge(size.max(at_first.saturating_add(1)));
+        self.update_window();
     }
 
     /// Changes the application's priority for the policies. The settings are shared, so a connection that does so gets

@@ -69,9 +69,18 @@ impl Connection {
         }
     }
 
+    /// Whether the receive buffer is no larger than it may be at first. Once opened it stays larger.
+    #[inline]
+    pub(super) fn receives_little(&self) -> bool {
+        self.config.receive_buffer_at_first.is_some_and(|most| self.receiver.buffer.size() <= most)
+    }
+
     /// The largest receive buffer for which there is memory, in bytes.
     #[inline]
     pub(super) fn receive_buffer_allowed(&self) -> u64 {
+        if self.receives_little() {
+            return self.receiver.buffer.size();
+        }
         match (&self.config.memory, self.config.receive_buffer) {
             (Some(memory), BufferSize::Auto { initial, .. }) => initial.saturating_add(memory.free()),
             _ => u64::MAX,

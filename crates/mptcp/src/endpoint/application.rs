@@ -135,6 +135,17 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The application knows the peer: the receive buffer is no longer held to
+    /// [`crate::ConnectionConfig::receive_buffer_at_first`]. Without such a limit nothing changes.
+    ///
+    /// # Errors
+    /// [`OperationError::NoConnection`].
+    pub fn open_receive_buffer(&mut self, now: Instant, id: ConnectionId) -> Result<(), OperationError> {
+        self.open(id)?.open_receive_buffer();
+        self.settle(now, id);
+        Ok(())
+    }
+
     /// Sets the application's priority for the policies, from 1 (highest) to 6. Other values are clamped.
     ///
     /// # Errors

@@ -10,6 +10,8 @@ use bytes::{Buf, Bytes};
 const PIECE_OVERHEAD: u64 = 256;
 /// Shorter pieces are copied, so that they do not keep a packet alive.
 const COPIED: usize = 256;
+/// Within a budget of this size all are, since the packets would take many times the budget.
+const SMALL_BUDGET: u64 = 16 * 1024;
 /// A piece shorter than this is appended to the one that it continues ...
 const JOINED: usize = 512;
 /// ... if together they are not longer than this.
@@ -154,7 +156,7 @@ impl OutOfOrder {
         if charge + length + PIECE_OVERHEAD > budget {
             return Placed::NoRoom;
         }
-        let bytes = if bytes.len() < COPIED { Bytes::copy_from_slice(&bytes) } else { bytes };
+        let bytes = if bytes.len() < COPIED || budget <= SMALL_BUDGET { Bytes::copy_from_slice(&bytes) } else { bytes };
         self.bytes += length;
         Placed::NewPiece(self.pieces.insert(place, Piece { start, bytes }))
     }

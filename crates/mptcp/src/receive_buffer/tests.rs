@@ -366,6 +366,31 @@ fn an_automatic_buffer_does_not_grow_when_nobody_reads_or_the_round_trip_is_unkn
 }
 
 #[test]
+fn a_buffer_that_begins_smaller_takes_no_more_until_it_is_enlarged_and_its_edge_never_goes_back() {
+    let mut buffer = auto(50_000, 100_000).beginning_with(4_000);
+    assert_eq!((buffer.size(), buffer.window()), (4_000, 4_000));
+    assert_eq!(insert(&mut buffer, 1, 5_000), Inserted { out_of_order: 3_999, dropped: 1_001, ..Inserted::default() });
+    buffer.enlarge(50_000);
+    assert_eq!((buffer.size(), buffer.right_edge()), (50_000, 50_000));
+    assert_eq!(insert(&mut buffer, 0, 1).in_order_advance, 4_000);
+    buffer.enlarge(10_000);
+    assert_eq!((buffer.size(), buffer.right_edge()), (50_000, 50_000), "not smaller");
+    buffer.enlarge(1_000_000);
+    assert_eq!(buffer.size(), 100_000, "not beyond its limit");
+    assert_eq!(auto(50_000, 100_000).beginning_with(0).window(), 1);
+    assert_eq!(fixed(1_000).beginning_with(4_000).window(), 1_000, "nor larger than it is");
+}
+
+#[test]
+fn what_a_small_buffer_holds_out_of_order_does_not_keep_packets_alive() {
+    for (size, kept) in [(8_192, false), (8_193, true)] {
+        let (mut buffer, packet) = (fixed(size), range(1, 1_000));
+        buffer.insert(Instant::ZERO, 1, packet.clone());
+        assert_eq!(packet.is_unique(), !kept, "{size}");
+    }
+}
+
+#[test]
 fn an_empty_buffer_is_small() {
     assert!(size_of::<ReceiveBuffer>() <= 216, "{}", size_of::<ReceiveBuffer>());
 }

@@ -27,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
         test("who_asks_with_the_key_is_no_stranger_and_with_another_is", asked),
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
+        test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
         test("a_recorded_conversation_opens_nothing", replay),
         test("a_changed_record_and_a_cut_stream_end_in_a_reset", tampered),
     ]
@@ -212,6 +213,31 @@ fn replay() {
         assert!(untouched(&listener).await, "nothing is done for a recording");
         let serve = serve.stop().await;
         assert_eq!((serve.accepted, serve.unproven), (3, 2), "{serve}");
+    });
+}
+
+/// The peer's window on the kernel's connections to the server, in bytes.
+async fn windows() -> Vec<u32> {
+    let told = output(&["ss", "--tcp", "--info", "--no-header", "dst", &address().to_string()]).await;
+    let told = String::from_utf8(told.stdout).expect("text");
+    let word = |word: &str| word.strip_prefix("snd_wnd:")?.parse().ok();
+    told.split_whitespace().filter_map(word).collect()
+}
+
+fn window() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&key), destination, limits());
+        let mut client = Client::new(&key).await;
+        let small = windows().await;
+        assert!(matches!(small[..], [bytes] if bytes <= 4_096), "{small:?}");
+        client.send(REQUEST).await;
+        let (_socket, _) = listener.accept().await.expect("the server connects");
+        let large = windows().await;
+        assert!(matches!(large[..], [bytes] if bytes > 100_000), "{large:?}");
+        drop(client);
+        serve.stop().await;
     });
 }
 
