@@ -40,7 +40,8 @@
 
 #[cfg(feature = "host")]
 pub use anabranch_attach::{
-    Attached, AttachedPath, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, attach, blocking, plan,
+    Attached, AttachedPath, Attachment, HostError, HostOptions, Local, ServerAddresses, Tunnels, Uplinks, attach,
+    blocking, plan,
 };
 pub use anabranch_mptcp::{
     BufferMemory, BufferSize, CloseCause, ConnectionConfig, ConnectionInfo, EcnMode, FallbackCause, Framing,

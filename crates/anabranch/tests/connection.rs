@@ -28,7 +28,7 @@ impl Pair {
     async fn connect(server: SocketAddr, config: ConnectionConfig) -> Result<Self, Box<dyn Error>> {
         let far = attach(&Attachment::TunnelServer(server), StackConfig::default()).await?;
         let listener = far.stack().listen(PORT, config.clone())?;
-        let tunnels = Tunnels { server, interfaces: Vec::new() };
+        let tunnels = Tunnels { server: server.into(), interfaces: Vec::new() };
         let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
         let inside = SocketAddr::new(Tunnels::SERVER, PORT);
         let (stream, accepted) = tokio::join!(near.stack().connect(None, inside, config), listener.accept());
@@ -108,7 +108,7 @@ async fn follow(nowhere: SocketAddr, port: u16) -> Result<String, Box<dyn Error>
     let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     let far = attach(&Attachment::TunnelServer(everywhere), StackConfig::default()).await?;
     let listener = far.stack().listen(PORT, ConnectionConfig::default())?;
-    let tunnels = Tunnels { server: nowhere, interfaces: Vec::new() };
+    let tunnels = Tunnels { server: nowhere.into(), interfaces: Vec::new() };
     let near = attach(&Attachment::Tunnels(tunnels), StackConfig::default()).await?;
     let inside = SocketAddr::new(Tunnels::SERVER, PORT);
     near.set_server(at(1));

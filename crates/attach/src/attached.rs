@@ -5,10 +5,9 @@ use crate::barred::Barred;
 use crate::lock::lock;
 use crate::tunnels;
 use crate::works::Works;
-use anabranch_host::{HostError, Layout, ReservedPorts};
+use anabranch_host::{HostError, Layout, ReservedPorts, ServerAddresses};
 use anabranch_stack::Stack;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
@@ -94,9 +93,10 @@ impl Attached {
         self.barred.set(barred);
     }
 
-    /// From now on the tunnels lead to this address of the server. Connections persist, and continue if the same server
+    /// From now on the tunnels lead to these addresses of the server. Connections persist, and continue if the same server
     /// is there. Other attachments have no such address.
-    pub fn set_server(&self, server: SocketAddr) {
+    pub fn set_server(&self, server: impl Into<ServerAddresses>) {
+        let server = server.into();
         let Ground::Tunnels(lanes) = &self.ground else { return };
         lanes.iter().for_each(|lanes| lock(lanes).set_server(server));
         self.barred.wake();

@@ -1,5 +1,6 @@
 //! The kinds of attachments of a stack.
 
+use anabranch_host::ServerAddresses;
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::{DeviceId, StackConfig};
 use std::net::{IpAddr, SocketAddr};
@@ -42,8 +43,8 @@ pub struct Uplinks {
 /// Paths to a tunnel server, over UDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunnels {
-    /// The address of its socket. Its stack's address is [`Self::SERVER`].
-    pub server: SocketAddr,
+    /// The addresses of its socket. Its stack's address is [`Self::SERVER`].
+    pub server: ServerAddresses,
     /// The interfaces; if empty, all with a default route, including those that get one later. For a server on this
     /// host, the routes decide.
     pub interfaces: Vec<String>,

@@ -15,7 +15,7 @@ mod uplink_choice;
 mod uplinks;
 mod works;
 
-pub use anabranch_host::{DefaultRoute, HostError, Ipv6, Plan};
+pub use anabranch_host::{DefaultRoute, HostError, Ipv6, Plan, ServerAddresses};
 pub use attached::{Attached, PathObserver};
 pub use attachment::Worker;
 pub use attachment::{AttachedPath, Attachment, HostOptions, Local, Tunnels, Uplinks};

@@ -5,7 +5,7 @@ use crate::barred::Barred;
 use crate::follow;
 use crate::lock::lock;
 use crate::uplink_choice::choose;
-use anabranch_host::{HostError, Interface, MAX_PATHS, Netlink, Snapshot, Watch};
+use anabranch_host::{HostError, Interface, MAX_PATHS, Netlink, ServerAddresses, Snapshot, Watch};
 use anabranch_policy::ids::AddressId;
 use anabranch_stack::device::{MAX_TUNNEL_PACKET, TunnelConfig};
 use anabranch_stack::{Device, DeviceId, Driver, Stack};
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 pub(super) struct Lanes {
     stack: Stack,
     /// Where a client's packets go now; a server's own address.
-    server: SocketAddr,
+    server: ServerAddresses,
     lanes: Vec<Lane>,
 }
 
@@ -100,7 +100,11 @@ pub(super) fn attach_server(bind: SocketAddr, workers: Vec<Worker>) -> Result<Op
         up.expect("the device was attached a moment ago");
         let name = "udp".to_owned();
         let lane = Lane { interface: None, name, index: 0, address, server: place, device: Some(device) };
-        opened.lanes.push(Arc::new(Mutex::new(Lanes { stack: stack.clone(), server: place, lanes: vec![lane] })));
+        opened.lanes.push(Arc::new(Mutex::new(Lanes {
+            stack: stack.clone(),
+            server: place.into(),
+            lanes: vec![lane],
+        })));
         opened.stacks.push(stack);
         opened.drivers.push(driver);
     }
@@ -139,15 +143,16 @@ struct Following {
 
 impl Following {
     fn begin(&mut self, lanes: &mut Lanes) -> Result<(), HostError> {
-        if self.tunnels.server.ip().is_loopback() && self.tunnels.interfaces.is_empty() {
-            return self.open(lanes, None, 0);
+        let first = self.tunnels.server.first();
+        if first.ip().is_loopback() && self.tunnels.interfaces.is_empty() {
+            return self.open(lanes, None, first);
         }
         let snapshot = self.look()?;
         // The first look reports errors about the interfaces; later they may come and go.
         choose(&self.tunnels.interfaces, &snapshot)?;
         self.compare(lanes, &snapshot)?;
         let none = lanes.lanes.iter().all(|lane| lane.device.is_none());
-        if none { Err(HostError::NoUplinkTo(self.tunnels.server.ip())) } else { Ok(()) }
+        if none { Err(HostError::NoUplinkTo(first.ip())) } else { Ok(()) }
     }
 
     fn look(&mut self) -> Result<Snapshot, HostError> {
@@ -159,22 +164,23 @@ impl Following {
         // A server on this host, to which the routes lead.
         let unbound = lanes.lanes.iter().position(|lane| lane.interface.is_none());
         if let Some(lane) = unbound.and_then(|place| lanes.lanes.get_mut(place)) {
-            if lane.server == lanes.server {
+            let first = lanes.server.first();
+            if lane.server == first {
                 return Ok(());
             }
             lane.close(&lanes.stack);
-            return self.open(lanes, None, 0);
+            return self.open(lanes, None, first);
         }
         let snapshot = self.look()?;
         self.compare(lanes, &snapshot)
     }
 
     fn compare(&mut self, lanes: &mut Lanes, snapshot: &Snapshot) -> Result<(), HostError> {
-        let (server, ipv6) = (lanes.server, lanes.server.is_ipv6());
+        let server = lanes.server;
         let barred = &self.barred;
         let usable = |name: &str| {
             let interface = snapshot.interface(name).filter(|_| !barred.has(name));
-            interface.filter(|interface| interface.public(ipv6).is_some())
+            interface.filter(|interface| server.over(interface).is_some())
         };
         let named = &self.tunnels.interfaces;
         let wanted = snapshot.interfaces.iter().filter(|interface| {
@@ -187,22 +193,24 @@ impl Following {
         let Lanes { stack, lanes: known, .. } = &mut *lanes;
         for lane in known.iter_mut().filter(|_| !cut_off) {
             let Some(name) = &lane.interface else { continue };
-            let is_same = |interface: &Interface| interface.index == lane.index && lane.server == server;
+            let is_same = |interface: &Interface| interface.index == lane.index && server.stays(lane.server, interface);
             if !usable(name).is_some_and(is_same) {
                 lane.close(stack);
             }
         }
         for interface in wanted {
             let open = |lane: &&Lane| lane.interface.as_ref() == Some(&interface.name) && lane.device.is_some();
-            if !lanes.lanes.iter().any(|lane| open(&lane)) {
-                self.open(lanes, Some(&interface.name), interface.index)?;
+            let is_open = lanes.lanes.iter().any(|lane| open(&lane));
+            if let Some(server) = server.over(interface).filter(|_| !is_open) {
+                self.open(lanes, Some((&interface.name, interface.index)), server)?;
             }
         }
         Ok(())
     }
 
-    /// Opens or reopens a path.
-    fn open(&self, lanes: &mut Lanes, interface: Option<&str>, index: u32) -> Result<(), HostError> {
+    /// Opens or reopens a path to this address of the server, over an interface with this index.
+    fn open(&self, lanes: &mut Lanes, interface: Option<(&str, u32)>, server: SocketAddr) -> Result<(), HostError> {
+        let (interface, index) = (interface.map(|(name, _)| name), interface.map_or(0, |(_, index)| index));
         let lane = |fits: &dyn Fn(&Lane) -> bool| lanes.lanes.iter().position(fits);
         let known = lane(&|lane| lane.interface.as_deref() == interface);
         let new = Some(lanes.lanes.len()).filter(|number| *number < usize::from(MAX_PATHS));
@@ -211,7 +219,6 @@ impl Following {
         let number = number as u8;
         let interface = interface.map(str::to_owned);
         let place = Place { session: self.session, path: number };
-        let server = lanes.server;
         let config = TunnelConfig { server, interface: interface.clone(), place };
         let device = Device::tunnel(&config).map_err(HostError::system("open a UDP socket on the uplink"))?;
         let device = lanes.stack.attach(device);
@@ -237,10 +244,12 @@ impl Lane {
 }
 
 impl Lanes {
-    /// Packets go to this address from now on. A path to one of another family is opened anew by the next adjustment.
-    pub(super) fn set_server(&mut self, server: SocketAddr) {
+    /// Packets go to these addresses from now on. A path for which there is none of its family is opened anew by the next
+    /// adjustment.
+    pub(super) fn set_server(&mut self, server: ServerAddresses) {
         self.server = server;
         for lane in &mut self.lanes {
+            let Some(server) = server.of(lane.server.is_ipv6()) else { continue };
             if lane.device.is_some_and(|device| self.stack.set_server(device, server)) {
                 lane.server = server;
             }

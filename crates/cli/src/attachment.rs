@@ -2,8 +2,9 @@
 
 use crate::ending;
 use anabranch_attach::{Attached, AttachedPath, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
+use anabranch_host::ServerAddresses;
 use anabranch_mptcp::{BufferMemory, BufferSize, ConnectionConfig, Policies};
-use anabranch_proxy::Key;
+use anabranch_proxy::{Key, Target};
 use anabranch_settings::connection::ConnectionSettings;
 use anabranch_settings::contender::{Contender, ON_NETWORKS, from_option};
 use anabranch_settings::diagnostic::{Diagnostic, did_you_mean};
@@ -95,7 +96,7 @@ pub enum Reach<'a> {
     /// Peers, to these ports.
     On(&'a [u16]),
     /// This host, to one Anabranch server.
-    Server(SocketAddr),
+    Server(ServerAddresses),
     /// This host, to any address.
     Anybody,
 }
@@ -131,6 +132,11 @@ impl StackOptions {
     /// Address at which to connect to an Anabranch server. Inside UDP, it is a private address of the tunnel.
     pub fn inside(&self, server: SocketAddr) -> SocketAddr {
         if self.udp { SocketAddr::new(encapsulation::SERVER, server.port()) } else { server }
+    }
+
+    /// The same for each of its addresses. Inside UDP there is one.
+    pub fn inside_of(&self, server: ServerAddresses) -> (Target, Option<SocketAddr>) {
+        (self.inside(server.first()).into(), server.other().filter(|_| !self.udp))
     }
 
     /// Port of a stack for connections to `port` of this host. Inside UDP a peer names the port that it sends to, which may be another one

@@ -5,6 +5,7 @@ use crate::uplink_names::resolvers;
 use anabranch_datagram::{
     Client, ClientConfig, Direct, DirectConfig, LaneState, Limits, Server, ServerConfig, nameservers,
 };
+use anabranch_host::ServerAddresses;
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
 use anabranch_policy::table::{SettingError, Settings, build};
 use anabranch_proxy::{AllowList, Destination, Key, Keys, ServerTerms};
@@ -167,7 +168,7 @@ impl DatagramOptions {
 /// # Errors
 /// The sockets cannot be opened.
 pub fn start_client(
-    server: SocketAddr,
+    server: ServerAddresses,
     port: Option<u16>,
     key: &Key,
     interfaces: &[String],
@@ -180,14 +181,14 @@ pub fn start_client(
 
 /// A client and its background task.
 fn client(
-    server: SocketAddr,
+    server: ServerAddresses,
     port: Option<u16>,
     key: &Key,
     interfaces: &[String],
 ) -> io::Result<(Client, impl Future<Output = io::Result<()>> + Send + 'static)> {
-    let port = port.unwrap_or(server.port().wrapping_add(1).max(1));
+    let port = port.unwrap_or(server.first().port().wrapping_add(1).max(1));
     let policy = build(TABLE, POLICY, &Settings::new()).map_err(io::Error::other)?;
-    let server = SocketAddr::new(server.ip(), port);
+    let server = server.at_port(port);
     Client::start(ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy })
 }
 
@@ -218,7 +219,7 @@ pub async fn proving(addresses: &[SocketAddr], port: Option<u16>, key: &Key, int
     let mut questions = JoinSet::new();
     for address in addresses.iter().copied().take(ADDRESSES) {
         // An unreachable address does not answer.
-        let Ok((client, work)) = client(address, port, key, interfaces) else { continue };
+        let Ok((client, work)) = client(address.into(), port, key, interfaces) else { continue };
         questions.spawn(async move {
             tokio::select! {
                 () = client.connected() => {

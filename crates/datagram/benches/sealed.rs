@@ -106,7 +106,7 @@ async fn over_loopback(seconds: u64) {
     let place = server.local_address().expect("it is bound");
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = tokio::spawn(server.run(async { _ = ended.await }));
-    let config = ClientConfig { server: place, key: KEY, interfaces: Vec::new(), policy: policy() };
+    let config = ClientConfig { server: place.into(), key: KEY, interfaces: Vec::new(), policy: policy() };
     let (client, work) = Client::start(config).expect("sockets can be opened");
     tokio::spawn(work);
     let datagram = datagram(target);

@@ -28,7 +28,6 @@ pub struct Client {
 }
 
 struct Shared {
-    server: SocketAddr,
     clock: Clock,
     inner: Mutex<Inner>,
     /// Something is to be sent, or a deadline has changed.
@@ -53,7 +52,8 @@ struct Inner {
 #[derive(Default)]
 struct Lane {
     name: String,
-    socket: Option<Arc<Socket>>,
+    /// Its socket, and where it sends.
+    socket: Option<(Arc<Socket>, SocketAddr)>,
     reader: Option<AbortHandle>,
 }
 
@@ -103,10 +103,10 @@ impl Client {
         let (lanes, reserve, barred) = (Vec::new(), Vec::new(), Vec::new());
         let inner = Inner { session, lanes, reserve, barred, too_large: 0 };
         let [wake, arrived, heard, failed] = [(); 4].map(|()| Notify::new());
-        let shared = Arc::new(Shared { server, clock, inner: Mutex::new(inner), wake, arrived, heard, failed });
+        let shared = Arc::new(Shared { clock, inner: Mutex::new(inner), wake, arrived, heard, failed });
         let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
-        if server.ip().is_loopback() && interfaces.is_empty() {
-            driver.open(0, None)?;
+        if server.first().ip().is_loopback() && interfaces.is_empty() {
+            driver.open(0, None, server.first())?;
         } else {
             driver.uplinks = Some(Uplinks::new(server, interfaces)?);
             driver.adjust()?;
@@ -215,7 +215,7 @@ impl Client {
         let mut inner = self.shared.lock();
         let now = self.shared.clock.now();
         inner.session.close(now);
-        inner.flush(self.shared.server, now);
+        inner.flush(now);
     }
 }
 
@@ -233,13 +233,13 @@ impl Inner {
     }
 
     /// Passes the queued datagrams to the kernel.
-    fn flush(&mut self, server: SocketAddr, now: Instant) {
+    fn flush(&mut self, now: Instant) {
         let mut too_large = Vec::new();
         for (number, lane) in (0..).zip(&self.lanes) {
             let Some(outbox) = self.session.outbox(number).filter(|outbox| !outbox.is_empty()) else { continue };
             match &lane.socket {
-                Some(socket) => outbox.drain(socket.most(), |batch| {
-                    if socket.send(&batch, server, None) == Sent::TooLarge {
+                Some((socket, server)) => outbox.drain(socket.most(), |batch| {
+                    if socket.send(&batch, *server, None) == Sent::TooLarge {
                         too_large.push((number, batch.size));
                     }
                 }),
@@ -270,7 +270,7 @@ impl Driver {
                     inner.session.handle_timeout(now);
                     self.shared.arrived.notify_one();
                 }
-                inner.flush(self.shared.server, now);
+                inner.flush(now);
                 if inner.barred != barred {
                     barred.clone_from(&inner.barred);
                     look = now;
@@ -304,8 +304,8 @@ impl Driver {
         for change in uplinks.look()? {
             match change {
                 Change::Close { path } => self.close(path),
-                Change::Open { path, interface } => {
-                    if let Err(error) = self.open(path, Some(interface))
+                Change::Open { path, interface, server } => {
+                    if let Err(error) = self.open(path, Some(interface), server)
                         && let Some((uplinks, _)) = &mut self.uplinks
                     {
                         uplinks.failed(path);
@@ -317,8 +317,8 @@ impl Driver {
         outcome
     }
 
-    fn open(&mut self, number: u8, interface: Option<String>) -> io::Result<()> {
-        let socket = Arc::new(Socket::client(self.shared.server, interface.as_deref())?);
+    fn open(&mut self, number: u8, interface: Option<String>, server: SocketAddr) -> io::Result<()> {
+        let socket = Arc::new(Socket::client(server, interface.as_deref())?);
         let reader = self.readers.spawn(read(Arc::clone(&self.shared), Arc::clone(&socket), number));
         let name = interface.unwrap_or_else(|| "udp".to_owned());
         let mut inner = self.shared.lock();
@@ -327,7 +327,7 @@ impl Driver {
             inner.lanes.resize_with(index + 1, Lane::default);
         }
         if let Some(lane) = inner.lanes.get_mut(index) {
-            *lane = Lane { name, socket: Some(socket), reader: Some(reader) };
+            *lane = Lane { name, socket: Some((socket, server)), reader: Some(reader) };
         }
         let now = self.shared.clock.now();
         inner.session.open_path(number, now);

@@ -1,5 +1,6 @@
 //! Configuration of clients and servers, and the state of paths that they report.
 
+use anabranch_host::ServerAddresses;
 use anabranch_policy::datagram::DatagramPolicy;
 use anabranch_policy::time::Duration;
 use core::net::SocketAddr;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 /// Configuration of a client.
 #[derive(Debug)]
 pub struct ClientConfig {
-    /// The server's UDP address.
-    pub server: SocketAddr,
+    /// The server's UDP addresses.
+    pub server: ServerAddresses,
     /// The shared key.
     pub key: [u8; 32],
     /// The interfaces to use; empty: all that have a default route, tracked as they appear and disappear.

@@ -1,13 +1,13 @@
 //! Selects the interfaces for a client's paths, and tracks them as they appear and disappear.
 
-use anabranch_host::{Interface, Layout, Netlink, Snapshot, Watch};
+use anabranch_host::{Interface, Layout, Netlink, ServerAddresses, Snapshot, Watch};
 use anabranch_policy::datagram::MAX_PATHS;
 use core::net::SocketAddr;
 use std::io;
 
 /// The paths; the index of each is its number.
 pub struct Uplinks {
-    server: SocketAddr,
+    server: ServerAddresses,
     /// The names of the interfaces to use; empty: all with a default route.
     names: Vec<String>,
     /// The interfaces not to use for now, unless there is no other.
@@ -21,12 +21,14 @@ struct Uplink {
     name: String,
     /// The kernel's index while the path is open.
     index: Option<u32>,
+    /// Where it leads.
+    server: SocketAddr,
 }
 
 /// A change to a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    Open { path: u8, interface: String },
+    Open { path: u8, interface: String, server: SocketAddr },
     Close { path: u8 },
 }
 
@@ -62,7 +64,7 @@ impl Uplinks {
     ///
     /// # Errors
     /// If netlink fails, or an interface of `names` does not exist or is the loopback interface.
-    pub fn new(server: SocketAddr, names: Vec<String>) -> io::Result<(Self, Watch)> {
+    pub fn new(server: ServerAddresses, names: Vec<String>) -> io::Result<(Self, Watch)> {
         let (watch, netlink, _) = watch(&names)?;
         Ok((Self { server, names, barred: Vec::new(), netlink, paths: Vec::new() }, watch))
     }
@@ -79,8 +81,8 @@ impl Uplinks {
     }
 
     fn compare(&mut self, interfaces: &[Interface]) -> Vec<Change> {
-        let ipv6 = self.server.is_ipv6();
-        let is_wanted = |interface: &&Interface| is_uplink(interface, &self.names) && interface.public(ipv6).is_some();
+        let servers = self.server;
+        let is_wanted = |interface: &&Interface| is_uplink(interface, &self.names) && servers.over(interface).is_some();
         let mut wanted: Vec<&Interface> = interfaces.iter().filter(is_wanted).collect();
         let is_barred = |interface: &&Interface| self.barred.contains(&interface.name);
         if !wanted.iter().all(is_barred) {
@@ -89,7 +91,9 @@ impl Uplinks {
         let mut changes = Vec::new();
         for (path, uplink) in (0..).zip(&mut self.paths) {
             // One that was renamed is another uplink, also to who names it.
-            let same = |there: &&Interface| Some(there.index) == uplink.index && there.name == uplink.name;
+            let same = |there: &&Interface| {
+                Some(there.index) == uplink.index && there.name == uplink.name && servers.stays(uplink.server, there)
+            };
             let there = wanted.iter().any(same);
             if uplink.index.is_some() && !there {
                 uplink.index = None;
@@ -97,11 +101,12 @@ impl Uplinks {
             }
         }
         for interface in wanted {
+            let Some(server) = servers.over(interface) else { continue };
             let Some(place) = self.place(&interface.name) else { continue };
             if let Some(uplink) = self.paths.get_mut(place).filter(|uplink| uplink.index.is_none()) {
                 uplink.name.clone_from(&interface.name);
-                uplink.index = Some(interface.index);
-                changes.push(Change::Open { path: place as u8, interface: interface.name.clone() });
+                (uplink.index, uplink.server) = (Some(interface.index), server);
+                changes.push(Change::Open { path: place as u8, interface: interface.name.clone(), server });
             }
         }
         changes
@@ -111,7 +116,7 @@ impl Uplinks {
     fn place(&mut self, name: &str) -> Option<usize> {
         let known = self.paths.iter().position(|uplink| uplink.name == name);
         if known.is_none() && self.paths.len() < MAX_PATHS {
-            self.paths.push(Uplink { name: name.to_owned(), index: None });
+            self.paths.push(Uplink { name: name.to_owned(), index: None, server: self.server.first() });
             return Some(self.paths.len() - 1);
         }
         known.or_else(|| self.paths.iter().position(|uplink| uplink.index.is_none()))
@@ -130,6 +135,9 @@ pub(crate) mod tests {
     use super::*;
     use anabranch_host::{Route, Target};
 
+    const SERVER: &str = "198.51.100.1:4411";
+    const SERVER_IPV6: &str = "[2001:db8::1]:4411";
+
     pub(crate) fn interface(name: &str, index: u32, running: bool) -> Interface {
         let target = Target::Device { name: name.to_owned(), gateway: None, onlink: false, source: None };
         let any = "0.0.0.0".parse().expect("an address");
@@ -146,7 +154,7 @@ pub(crate) mod tests {
     }
 
     fn uplinks(names: &[&str]) -> Uplinks {
-        let server = "198.51.100.1:4411".parse().expect("an address");
+        let server = SERVER.parse::<SocketAddr>().expect("an address").into();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         Uplinks {
             server,
@@ -158,7 +166,7 @@ pub(crate) mod tests {
     }
 
     fn open(path: u8, interface: &str) -> Change {
-        Change::Open { path, interface: interface.to_owned() }
+        Change::Open { path, interface: interface.to_owned(), server: SERVER.parse().expect("an address") }
     }
 
     #[test]
@@ -223,7 +231,28 @@ pub(crate) mod tests {
         let mut lan = interface("eth1", 4, true);
         lan.routes.iter_mut().for_each(|route| route.length = 24);
         assert_eq!(uplinks.compare(&[lan]), []);
-        uplinks.server = "[2001:db8::1]:4411".parse().expect("an address");
+        uplinks.server = SERVER_IPV6.parse::<SocketAddr>().expect("an address").into();
         assert_eq!(uplinks.compare(&[interface("eth0", 2, true)]), []);
+    }
+
+    /// As a network of mobile telephones without IPv4, beside a DSL line without IPv6.
+    #[test]
+    fn each_uplink_leads_to_the_servers_address_of_a_family_that_it_has() {
+        let mut uplinks = uplinks(&[]);
+        let [ipv4, ipv6] = [SERVER, SERVER_IPV6].map(|text| text.parse::<SocketAddr>().expect("an address"));
+        uplinks.server = ServerAddresses::new(ipv6, &[ipv6, ipv4]);
+        let (dsl, mut mobile) = (interface("eth0", 2, true), interface("wwan0", 3, true));
+        mobile.addresses = vec!["2001:db8:1::2".parse().expect("an address")];
+        mobile.routes.iter_mut().for_each(|route| route.destination = "::".parse().expect("an address"));
+        let to = |path, interface: &str, server| Change::Open { path, interface: interface.to_owned(), server };
+        let both = [dsl.clone(), mobile.clone()];
+        assert_eq!(uplinks.compare(&both), [to(0, "eth0", ipv4), to(1, "wwan0", ipv6)]);
+        // One that works stays where it leads when it gets the first family too, and changes when it loses its own.
+        let mut with_both = dsl.clone();
+        with_both.addresses.extend(mobile.addresses.clone());
+        with_both.routes.extend(mobile.routes.clone());
+        assert_eq!(uplinks.compare(&[with_both.clone(), mobile.clone()]), []);
+        with_both.addresses.remove(0);
+        assert_eq!(uplinks.compare(&[with_both, mobile]), [Change::Close { path: 0 }, to(0, "eth0", ipv6)]);
     }
 }

@@ -39,13 +39,20 @@ fn unconnected(error: ConnectError) -> Answer {
     }
 }
 
-/// Asks a server from this address of the stack alone, and lets the stack know whether it was the server that answered
-/// there.
-pub async fn ask(stack: &Stack, local: IpAddr, server: &Target, key: &Key, config: &ConnectionConfig) -> Answer {
+/// Asks a server, which has perhaps an `other` address too, from this address of the stack alone, and lets the stack know
+/// whether it was the server that answered there.
+pub async fn ask(
+    stack: &Stack,
+    local: IpAddr,
+    (server, other): (&Target, Option<SocketAddr>),
+    key: &Key,
+    config: &ConnectionConfig,
+) -> Answer {
     let until = Instant::now() + PATIENCE;
     let connect = async {
         let addresses = Resolver::new().resolve(server).await.map_err(Answer::Unreached)?;
-        let reachable: Vec<SocketAddr> = addresses.into_iter().filter(|a| a.is_ipv4() == local.is_ipv4()).collect();
+        let reachable: Vec<SocketAddr> =
+            addresses.into_iter().chain(other).filter(|a| a.is_ipv4() == local.is_ipv4()).collect();
         if reachable.is_empty() {
             return Err(Answer::Unreached(Failure::NetworkUnreachable));
         }

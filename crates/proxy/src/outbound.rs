@@ -11,6 +11,7 @@ use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{Stack, Stream};
 use bytes::Bytes;
+use core::net::SocketAddr;
 use std::io;
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -28,6 +29,8 @@ pub enum Via {
     Server {
         /// The server.
         server: Target,
+        /// Its address of the other family, for uplinks without one of the first's.
+        other: Option<SocketAddr>,
         /// The shared key.
         key: Key,
     },
@@ -63,11 +66,14 @@ impl Outbound {
         let attempt = async {
             match (via, target) {
                 (Via::Direct, Some(target)) => {
-                    let (stream, _) = self.dial(stack, target, (self.choose)(target), Bytes::new()).await?;
+                    let addresses = self.service.resolver.resolve(target).await?;
+                    let (stream, _) = dial(stack, &addresses, (self.choose)(target), Bytes::new()).await?;
                     Ok((Far::Plain(stream), Bytes::new()))
                 }
                 (Via::Direct, None) => Err(Failure::General.into()),
-                (Via::Server { server, key }, target) => self.connect_through(stack, server, key, target).await,
+                (Via::Server { server, other, key }, target) => {
+                    self.connect_through(stack, (server, *other), key, target).await
+                }
             }
         };
         timeout(self.service.limits().connect, attempt).await.unwrap_or(Err(Failure::TimedOut.into()))
@@ -79,7 +85,7 @@ impl Outbound {
     async fn connect_through(
         &self,
         stack: &Stack,
-        server: &Target,
+        server: (&Target, Option<SocketAddr>),
         key: &Key,
         target: Option<&Target>,
     ) -> Result<(Far, Bytes), Refused> {
@@ -106,33 +112,36 @@ impl Outbound {
     async fn open(
         &self,
         stack: &Stack,
-        server: &Target,
+        server: (&Target, Option<SocketAddr>),
         key: &Key,
         target: Option<&Target>,
     ) -> Result<Opened, Failure> {
         let (initiator, message) = Initiator::new(key).map_err(|_no_random_numbers| Failure::General)?;
-        let (config, first) = ((self.choose)(target.unwrap_or(server)), Bytes::copy_from_slice(&message));
+        let (config, first) = ((self.choose)(target.unwrap_or(server.0)), Bytes::copy_from_slice(&message));
         // Half of the time, so that a missing answer can be attributed to the server.
         let patience = self.service.limits().connect / 2;
-        let dialled = timeout(patience, self.dial(stack, server, config, first)).await;
+        let dialling = async {
+            let mut addresses = self.service.resolver.resolve(server.0).await?;
+            addresses.extend(server.1);
+            dial(stack, &addresses, config, first).await
+        };
+        let dialled = timeout(patience, dialling).await;
         let (stream, sent) = dialled.unwrap_or(Err(Failure::TimedOut))?;
         Ok(Opened { stream, initiator, message, sent })
     }
+}
 
-    /// A stream to the address of `target` that answers first, and the number of bytes of `first` written to it.
-    async fn dial(
-        &self,
-        stack: &Stack,
-        target: &Target,
-        config: ConnectionConfig,
-        first: Bytes,
-    ) -> Result<(Stream, usize), Failure> {
-        let addresses = self.service.resolver.resolve(target).await?;
-        let (stream, sent) = stack.connect_to_any(None, &addresses, config, first).await?;
-        // It may have ended by now, which is detected later.
-        let _ = stream.set_nodelay(true);
-        Ok((stream, sent))
-    }
+/// A stream to the one of `addresses` that answers first, and the number of bytes of `first` written to it.
+async fn dial(
+    stack: &Stack,
+    addresses: &[SocketAddr],
+    config: ConnectionConfig,
+    first: Bytes,
+) -> Result<(Stream, usize), Failure> {
+    let (stream, sent) = stack.connect_to_any(None, addresses, config, first).await?;
+    // It may have ended by now, which is detected later.
+    let _ = stream.set_nodelay(true);
+    Ok((stream, sent))
 }
 
 /// The failure reported if a server does not answer correctly.

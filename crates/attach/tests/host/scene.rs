@@ -223,8 +223,8 @@ pub async fn attached(uplinks: Uplinks) -> Result<Attached, HostError> {
 
 /// The same inside UDP, over all uplinks.
 pub async fn tunnelled(server: &str) -> Result<Attached, HostError> {
-    let server = server.parse().expect("an address and a port");
-    attached_to(&Attachment::Tunnels(Tunnels { server, interfaces: Vec::new() })).await
+    let server: SocketAddr = server.parse().expect("an address and a port");
+    attached_to(&Attachment::Tunnels(Tunnels { server: server.into(), interfaces: Vec::new() })).await
 }
 
 async fn attached_to(attachment: &Attachment) -> Result<Attached, HostError> {

@@ -124,7 +124,7 @@ fn both(udp: bool) {
     let journal = scene.journal().join("world");
     let place: SocketAddr = "10.1.0.1:4433".parse().expect("an address");
     let (ours, theirs, to) = if udp {
-        let tunnels = Tunnels { server: place, interfaces: names("up") };
+        let tunnels = Tunnels { server: place.into(), interfaces: names("up") };
         let bind = SocketAddr::new([0, 0, 0, 0].into(), place.port());
         (Attachment::Tunnels(tunnels), Attachment::TunnelServer(bind), SocketAddr::new(SERVER, PORT))
     } else {

@@ -144,7 +144,7 @@ impl Scene {
         };
         let server = Server::bind(config).expect("the port is free");
         tokio::spawn(server.run(std::future::pending()));
-        let config = ClientConfig { server: bind, key: KEY, interfaces: Vec::new(), policy: policy() };
+        let config = ClientConfig { server: bind.into(), key: KEY, interfaces: Vec::new(), policy: policy() };
         let (client, work) = Client::start(config).expect("a client");
         tokio::spawn(work);
         while client.state() != ClientState::Connected {

@@ -17,6 +17,7 @@ use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::listener;
 use anabranch_attach::Attached;
+use anabranch_host::ServerAddresses;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{
     Choose, Credentials, Forward, ListenerConfig, Priorities, PriorityRule, Proxy, ProxyConfig, ProxyCounters,
@@ -165,7 +166,9 @@ impl ProxyOptions {
     async fn reach(&self) -> Result<Reach<'static>, Diagnostic> {
         match &self.server {
             // The address is needed at startup only for a socket.
-            Some(server) if self.stack.udp && self.stack.dry_run => Ok(Reach::Server(resolves("--server", server)?)),
+            Some(server) if self.stack.udp && self.stack.dry_run => {
+                Ok(Reach::Server(resolves("--server", server)?.into()))
+            }
             Some(server) if self.stack.udp => {
                 let addresses = known_in_time(server, &self.stack.uplinks).await;
                 let key = self.key.as_deref().map(read_key).transpose()?;
@@ -176,7 +179,7 @@ impl ProxyOptions {
                 };
                 let address = answers.or(addresses.first().copied());
                 let no_address = || Diagnostic::option("--server", format!("{server} has no address"));
-                Ok(Reach::Server(address.ok_or_else(no_address)?))
+                Ok(Reach::Server(ServerAddresses::new(address.ok_or_else(no_address)?, &addresses)))
             }
             _ => Ok(Reach::Anybody),
         }
@@ -184,11 +187,12 @@ impl ProxyOptions {
 
     fn via(&self, reach: Reach<'_>) -> Result<Via, Diagnostic> {
         match (&self.server, reach, &self.key) {
-            (Some(_), Reach::Server(address), Some(key)) => {
-                Ok(Via::Server { server: self.stack.inside(address).into(), key: read_key(key)? })
+            (Some(_), Reach::Server(addresses), Some(key)) => {
+                let (server, other) = self.stack.inside_of(addresses);
+                Ok(Via::Server { server, other, key: read_key(key)? })
             }
             // The name may resolve later, and to other addresses over time.
-            (Some(named), _, Some(key)) => Ok(Via::Server { server: named.clone(), key: read_key(key)? }),
+            (Some(named), _, Some(key)) => Ok(Via::Server { server: named.clone(), other: None, key: read_key(key)? }),
             _ => Ok(Via::Direct),
         }
     }
@@ -202,7 +206,9 @@ impl ProxyOptions {
     /// Settings that can change at runtime: keys and passwords, but not the server's address.
     fn terms_with(&self, via: &Via) -> Result<ProxyTerms, Diagnostic> {
         let via = match (via, &self.key) {
-            (Via::Server { server, .. }, Some(path)) => Via::Server { server: server.clone(), key: read_key(path)? },
+            (Via::Server { server, other, .. }, Some(path)) => {
+                Via::Server { server: server.clone(), other: *other, key: read_key(path)? }
+            }
             _ => via.clone(),
         };
         let credentials = self.credentials.as_deref().map(read_credentials).transpose()?;
@@ -249,17 +255,17 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
 }
 
 /// Keeps the tunnels leading to the server when its name gets another address.
-async fn follow_server(attached: &Attached, named: &Target, mut address: SocketAddr, tells: bool) -> Infallible {
+async fn follow_server(attached: &Attached, named: &Target, mut known: ServerAddresses, tells: bool) -> Infallible {
     let find = async || {
         let uplinks: Vec<String> = attached.paths().into_iter().map(|path| path.name).collect();
         known_again(named, &uplinks).await
     };
     loop {
-        address = moved(address, &find).await;
+        known = moved(known.first(), &find).await;
         if tells {
-            event(&format!("the server {named} is at {} now", address.ip()));
+            event(&format!("the server {named} is at {} now", known.first().ip()));
         }
-        attached.set_server(address);
+        attached.set_server(known);
     }
 }
 
@@ -286,8 +292,8 @@ async fn carry(
     let control = proxy.control();
     let hint = Hint::Failures(Box::new(move || control.counters().failed + control.counters().unproven));
     let question = match (&via, &options.server) {
-        (Via::Server { server, key }, Some(named)) if live.is_none() => {
-            Some(Question::new(named, server, key, open.connection.clone(), hint))
+        (Via::Server { server, other, key }, Some(named)) if live.is_none() => {
+            Some(Question::new(named, (server, *other), key, open.connection.clone(), hint))
         }
         _ => None,
     };
@@ -319,7 +325,7 @@ async fn carry(
     let (tells, stop) = (live.is_none(), asked_or_quit_then_hurry(live, proxy.control()));
     let following = async {
         match (&options.server, reach) {
-            (Some(named), Reach::Server(address)) => follow_server(&open.attached, named, address, tells).await,
+            (Some(named), Reach::Server(known)) => follow_server(&open.attached, named, known, tells).await,
             _ => std::future::pending().await,
         }
     };

@@ -17,6 +17,7 @@ use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::port;
 use anabranch_capture::{Capture, CaptureConfig};
 use anabranch_datagram::{Client, Way};
+use anabranch_host::ServerAddresses;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{BoundSockets, Exit, Journal, Key, Limits, Target, Via};
 use anabranch_settings::contender::ON_NETWORKS;
@@ -26,7 +27,6 @@ use anabranch_system::{Channel, Signals, Told, end_by, send_signal};
 use clap::Args;
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -152,14 +152,14 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
             Some((named, key, addresses)) => {
                 let address = answering(&addresses, options.datagram_port, &key, &options.uplinks).await;
                 let address = address.ok_or_else(|| Diagnostic::option("--server", "it has no address"))?;
-                let mut server = Server { named, key, address };
+                let mut server = Server { named, key, addresses: ServerAddresses::new(address, &addresses) };
                 let serving = Serving::start(listeners, None);
                 loop {
                     match through(options, &server, &mut inside, &signals, &serving).await? {
                         Carried::Ended(status) => break Ok(status),
-                        Carried::Moved(address) => {
-                            event(&format!("the server {named} is at {} now", address.ip()));
-                            server.address = address;
+                        Carried::Moved(moved) => {
+                            event(&format!("the server {named} is at {} now", moved.first().ip()));
+                            server.addresses = moved;
                         }
                     }
                 }
@@ -170,11 +170,11 @@ pub fn run_program(options: &RunProgramOptions) -> Result<u8, Diagnostic> {
     Ok(end_as(status))
 }
 
-/// The server and its address.
+/// The server and its addresses.
 struct Server<'a> {
     named: &'a Target,
     key: Key,
-    address: SocketAddr,
+    addresses: ServerAddresses,
 }
 
 /// Why traffic is not carried any more.
@@ -182,7 +182,7 @@ enum Carried {
     /// The program has ended.
     Ended(ExitStatus),
     /// The server's name has another address.
-    Moved(SocketAddr),
+    Moved(ServerAddresses),
 }
 
 /// Carries all traffic through the server, until the program ends or the server has moved.
@@ -194,13 +194,14 @@ async fn through(
     serving: &Serving,
 ) -> Result<Carried, Diagnostic> {
     let roles = Roles::new(&options.care, &options.backups);
-    let (stack, Server { named, key, address }) = (options.stack().with_backups(roles.reserve()), server);
-    let open = stack.open_on(Reach::Server(*address), Some(key), &[Handle::current()]).await?;
-    let target: Target = stack.inside(*address).into();
-    let datagrams = start_client(*address, options.datagram_port, key, &options.uplinks)?;
-    let question = Question::new(named, &target, key, open.connection.clone(), Hint::Datagrams(datagrams.clone()));
+    let (stack, Server { named, key, addresses }) = (options.stack().with_backups(roles.reserve()), server);
+    let open = stack.open_on(Reach::Server(*addresses), Some(key), &[Handle::current()]).await?;
+    let (target, other) = stack.inside_of(*addresses);
+    let datagrams = start_client(*addresses, options.datagram_port, key, &options.uplinks)?;
+    let question =
+        Question::new(named, (&target, other), key, open.connection.clone(), Hint::Datagrams(datagrams.clone()));
     let way = Way::Server(datagrams.clone());
-    let exit = Exit::Stacks(Via::Server { server: target, key: key.clone() });
+    let exit = Exit::Stacks(Via::Server { server: target, other, key: key.clone() });
     let config = options.config(exit, open.connection.clone(), way.clone());
     let capture = inside.capture(open.attached.stacks(), config)?;
     let source = Source::new("run", open.attached.stacks(), capture.observer().connections().clone());
@@ -219,11 +220,11 @@ async fn through(
         way.set_uses(reserve, barred);
     });
     let uplinks = || open.attached.paths().into_iter().map(|path| path.name).collect();
-    let (address, port) = (*address, options.datagram_port);
-    let lookout = Lookout { named, address, key, port, uplinks: &uplinks, datagrams: &datagrams };
+    let (addresses, port) = (*addresses, options.datagram_port);
+    let lookout = Lookout { named, addresses, key, port, uplinks: &uplinks, datagrams: &datagrams };
     let carried = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status.map(Carried::Ended),
-        address = lookout.moved(async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(address)),
+        moved = lookout.moved(async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(moved)),
         never = governing => match never {},
         never = watch(&open.attached, &question, tell) => match never {},
     };

@@ -3,6 +3,7 @@
 use crate::datagrams::proving;
 use crate::uplink_names::all_addresses;
 use anabranch_datagram::{Client, ClientState};
+use anabranch_host::ServerAddresses;
 use anabranch_proxy::{Key, Target};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A server that is to answer datagrams, and how to look for it.
 pub struct Lookout<'a> {
     pub named: &'a Target,
-    /// Its present address.
-    pub address: SocketAddr,
+    /// Its present addresses.
+    pub addresses: ServerAddresses,
     pub key: &'a Key,
     /// The port of datagrams, if it is not the one after that of streams.
     pub port: Option<u16>,
@@ -41,10 +42,10 @@ pub struct Lookout<'a> {
 impl Lookout<'_> {
     /// As [`moved`], or completes with another address that any resolver knows, if the server proves the key there and does not
     /// answer at the present one: a resolver may lie, such as that of a captive portal.
-    pub async fn moved(&self, find: impl AsyncFn() -> Vec<SocketAddr>) -> SocketAddr {
+    pub async fn moved(&self, find: impl AsyncFn() -> Vec<SocketAddr>) -> ServerAddresses {
         tokio::select! {
-            moved = moved(self.address, find) => moved,
-            found = self.elsewhere() => found,
+            moved = moved(self.addresses.first(), find) => moved,
+            found = self.elsewhere() => ServerAddresses::new(found, &self.addresses.iter().collect::<Vec<_>>()),
         }
     }
 
@@ -59,7 +60,7 @@ impl Lookout<'_> {
             pause = (pause * 2).min(RARELY);
             let uplinks = (self.uplinks)();
             let mut others = all_addresses(self.named, &uplinks).await;
-            others.retain(|address| *address != self.address);
+            others.retain(|address| *address != self.addresses.first());
             if let Ok(found) = timeout(PATIENCE, proving(&others, self.port, self.key, &uplinks)).await {
                 return found;
             }
@@ -67,13 +68,15 @@ impl Lookout<'_> {
     }
 }
 
-/// Completes when `find` has returned others than the address `known` twice in a row; then with the first of them.
-pub async fn moved(known: SocketAddr, find: impl AsyncFn() -> Vec<SocketAddr>) -> SocketAddr {
+/// Completes when `find` has returned others than the address `known` twice in a row; then with the first of
+/// them, and the first of the other family.
+pub async fn moved(known: SocketAddr, find: impl AsyncFn() -> Vec<SocketAddr>) -> ServerAddresses {
     let mut elsewhere = 0;
     loop {
         sleep(ASK_FOR_NAME_AGAIN).await;
-        if let Some(moved) = judge(known, &find().await, &mut elsewhere) {
-            return moved;
+        let found = find().await;
+        if let Some(moved) = judge(known, &found, &mut elsewhere) {
+            return ServerAddresses::new(moved, &found);
         }
     }
 }

@@ -6,7 +6,7 @@ use anabranch_datagram::Client;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_proxy::{Answer, Failure, Key, Target, ask};
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -80,8 +80,8 @@ impl Shown {
 pub struct Question {
     /// The server as the user named it.
     named: Target,
-    /// The server's address for the stack.
-    server: Target,
+    /// The server's address for the stack, and that of the other family.
+    server: (Target, Option<SocketAddr>),
     /// The key that the server must prove.
     key: Mutex<Key>,
     /// Configuration of the connections.
@@ -93,9 +93,22 @@ pub struct Question {
 
 impl Question {
     /// A check of the server that the user calls `named`.
-    pub fn new(named: &Target, server: &Target, key: &Key, config: ConnectionConfig, hint: Hint) -> Self {
+    pub fn new(
+        named: &Target,
+        (server, other): (&Target, Option<SocketAddr>),
+        key: &Key,
+        config: ConnectionConfig,
+        hint: Hint,
+    ) -> Self {
         let proven = watch::channel(false).0;
-        Self { named: named.clone(), server: server.clone(), key: Mutex::new(key.clone()), config, hint, proven }
+        Self {
+            named: named.clone(),
+            server: (server.clone(), other),
+            key: Mutex::new(key.clone()),
+            config,
+            hint,
+            proven,
+        }
     }
 
     /// Completes when the server has proved the key.
@@ -190,7 +203,10 @@ async fn ask_all(attached: &Attached, uplinks: &[(String, Vec<IpAddr>)], questio
         for local in addresses.clone() {
             let Question { server, config, .. } = question;
             let (stack, server, key, config) = (attached.stack().clone(), server.clone(), key.clone(), config.clone());
-            questions.spawn(async move { (place, ask(&stack, local, &server, &key, &config).await) });
+            questions.spawn(async move {
+                let (server, other) = server;
+                (place, ask(&stack, local, (&server, other), &key, &config).await)
+            });
         }
     }
     let mut best: Vec<Option<Answer>> = vec![None; uplinks.len()];

@@ -23,7 +23,7 @@ use crate::workers::Workers;
 use anabranch_attach::{DefaultRoute, Ipv6, LedRoute, Restorations, end_kill_switch, plan_default_route};
 use anabranch_capture::{Capture, CaptureConfig, CaptureCounters, MTU, open_device};
 use anabranch_datagram::{Client, Way};
-use anabranch_host::{Netlink, Snapshot};
+use anabranch_host::{Netlink, ServerAddresses, Snapshot};
 use anabranch_proxy::{Exit, Key, Target, Via};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
@@ -74,10 +74,10 @@ pub struct UpOptions {
     stack: StackOptions,
 }
 
-/// The server and its present address.
+/// The server and its present addresses.
 struct Server {
     named: Target,
-    address: SocketAddr,
+    addresses: ServerAddresses,
     key: Key,
 }
 
@@ -105,10 +105,10 @@ impl UpOptions {
         Ok(())
     }
 
-    fn route(&self, server: Option<SocketAddr>) -> DefaultRoute {
+    fn route(&self, server: Option<ServerAddresses>) -> DefaultRoute {
         DefaultRoute {
             uplinks: self.stack.uplinks.clone(),
-            servers: server.iter().map(SocketAddr::ip).collect(),
+            servers: server.iter().flat_map(ServerAddresses::iter).map(|address| address.ip()).collect(),
             gateways: self.gateways.clone(),
             kill_switch: self.kill_switch,
             mtu: MTU,
@@ -116,12 +116,12 @@ impl UpOptions {
         }
     }
 
-    fn reach(&self, server: Option<SocketAddr>) -> Reach<'static> {
+    fn reach(&self, server: Option<ServerAddresses>) -> Reach<'static> {
         server.filter(|_| self.stack.udp).map_or(Reach::Anybody, Reach::Server)
     }
 
     /// The equivalent commands, one per line.
-    fn plan(&self, server: Option<SocketAddr>) -> Result<String, Diagnostic> {
+    fn plan(&self, server: Option<ServerAddresses>) -> Result<String, Diagnostic> {
         let mut text = self.stack.plan(self.reach(server))?;
         // Inside UDP, uplinks need no configuration.
         let after = !text.is_empty();
@@ -152,14 +152,14 @@ pub fn up(options: &UpOptions) -> Result<(), Diagnostic> {
             _ => None,
         };
         if options.stack.dry_run {
-            print(&options.plan(server.map(|server| server.address))?);
+            print(&options.plan(server.map(|server| server.addresses))?);
             return Ok(());
         }
         run(options, server).await
     })
 }
 
-/// Finds the server's address.
+/// Finds the server's addresses.
 async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, Diagnostic> {
     // Before anything is set up.
     let addresses = known(named, &options.stack.uplinks).await?;
@@ -175,7 +175,7 @@ async fn find(options: &UpOptions, named: &Target, key: Key) -> Result<Server, D
     };
     let address = address.or(addresses.first().copied());
     let address = address.ok_or_else(|| Diagnostic::option("--server", format!("{named} has no address")))?;
-    Ok(Server { named: named.clone(), address, key })
+    Ok(Server { named: named.clone(), addresses: ServerAddresses::new(address, &addresses), key })
 }
 
 /// The addresses of this host's interfaces; none if the kernel does not tell.
@@ -197,8 +197,8 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
     let workers = options.limits.start_workers()?;
     let roles = Roles::new(&options.care, &options.stack.roles.backups);
     let mut open = open(options, server.as_ref(), &roles, &workers).await?;
-    let address = server.as_ref().map(|server| server.address);
-    let led = LedRoute::begin(options.route(address), options.stack.journal.as_deref(), open_device);
+    let addresses = server.as_ref().map(|server| server.addresses);
+    let led = LedRoute::begin(options.route(addresses), options.stack.journal.as_deref(), open_device);
     let (led, device) = match led {
         Ok(led) => led,
         Err(error) => {
@@ -231,10 +231,10 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
             break Err(Diagnostic::plain(message));
         }
         let (Some(moved), Some(server)) = (end.moved, &mut server) else { break Ok(()) };
-        event(&format!("the server {} is at {} now", server.named, moved.ip()));
-        server.address = moved;
+        event(&format!("the server {} is at {} now", server.named, moved.first().ip()));
+        server.addresses = moved;
         let again = async {
-            led.set_servers(vec![moved.ip()]).map_err(|error| diagnostic(&error))?;
+            led.set_servers(moved.iter().map(|address| address.ip()).collect()).map_err(|error| diagnostic(&error))?;
             open.attached.detach().await.map_err(|error| diagnostic(&error))?;
             self::open(options, Some(server), &roles, &workers).await
         };
@@ -275,9 +275,9 @@ async fn open(
     roles: &Roles,
     workers: &Workers,
 ) -> Result<Open, Diagnostic> {
-    let address = server.map(|server| server.address);
+    let addresses = server.map(|server| server.addresses);
     let key = server.map(|server| &server.key);
-    options.stack.with_backups(roles.reserve()).open_on(options.reach(address), key, workers.runtimes()).await
+    options.stack.with_backups(roles.reserve()).open_on(options.reach(addresses), key, workers.runtimes()).await
 }
 
 fn tell_beginning(options: &UpOptions, server: Option<&Server>, led: &LedRoute) {
@@ -298,8 +298,8 @@ struct End {
     counters: CaptureCounters,
     /// Another program has removed the device.
     gone: bool,
-    /// The server's new address, if it moved.
-    moved: Option<SocketAddr>,
+    /// The server's new addresses, if it moved.
+    moved: Option<ServerAddresses>,
 }
 
 /// State that is independent of the server's address.
@@ -377,7 +377,10 @@ impl Carrying<'_> {
     fn capture(&self, server: Option<&Server>, open: &Open, way: &Way) -> Result<Capture, Diagnostic> {
         let options = self.options;
         let via = match server {
-            Some(server) => Via::Server { server: server.inside(options), key: server.key.clone() },
+            Some(server) => {
+                let (inside, other) = server.inside(options);
+                Via::Server { server: inside, other, key: server.key.clone() }
+            }
             None => Via::Direct,
         };
         let config = CaptureConfig {
@@ -408,14 +411,15 @@ impl Carrying<'_> {
 }
 
 impl Server {
-    /// The server's address as the stack connects to it.
-    fn inside(&self, options: &UpOptions) -> Target {
-        options.stack.inside(self.address).into()
+    /// The server's addresses as the stack connects to them.
+    fn inside(&self, options: &UpOptions) -> (Target, Option<SocketAddr>) {
+        options.stack.inside_of(self.addresses)
     }
 
     fn question(&self, options: &UpOptions, open: &Open, datagrams: &Client) -> Question {
         let hint = Hint::Datagrams(datagrams.clone());
-        Question::new(&self.named, &self.inside(options), &self.key, open.connection.clone(), hint)
+        let (inside, other) = self.inside(options);
+        Question::new(&self.named, (&inside, other), &self.key, open.connection.clone(), hint)
     }
 }
 
@@ -423,7 +427,7 @@ impl Server {
 fn way(options: &UpOptions, server: Option<&Server>) -> Result<Way, Diagnostic> {
     let uplinks = &options.stack.uplinks;
     Ok(match server {
-        Some(server) => Way::Server(start_client(server.address, options.datagram_port, &server.key, uplinks)?),
+        Some(server) => Way::Server(start_client(server.addresses, options.datagram_port, &server.key, uplinks)?),
         None => Way::Direct(start_direct(uplinks, false)?),
     })
 }
@@ -461,11 +465,11 @@ async fn tell_restorations(led: &LedRoute) -> Infallible {
 }
 
 /// Completes when the server's name resolves to another address.
-async fn moves(server: Option<&Server>, open: &Open, port: Option<u16>, way: &Way) -> SocketAddr {
-    let (Some(Server { named, address, key }), Way::Server(datagrams)) = (server, way) else {
+async fn moves(server: Option<&Server>, open: &Open, port: Option<u16>, way: &Way) -> ServerAddresses {
+    let (Some(Server { named, addresses: known, key }), Way::Server(datagrams)) = (server, way) else {
         return std::future::pending().await;
     };
     let uplinks = || -> Vec<String> { open.attached.paths().into_iter().map(|path| path.name).collect() };
-    let lookout = Lookout { named, address: *address, key, port, uplinks: &uplinks, datagrams };
+    let lookout = Lookout { named, addresses: *known, key, port, uplinks: &uplinks, datagrams };
     lookout.moved(async || addresses(named, &uplinks()).await).await
 }

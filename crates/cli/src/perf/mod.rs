@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub fn perf(options: &PerfOptions) -> Result<bool, Diagnostic> {
     let remote = if options.server || options.remote.is_none() { None } else { Some(options.remote()?) };
     let ports = [options.port];
-    let reach = remote.map_or(Reach::On(&ports), Reach::Server);
+    let reach = remote.map_or(Reach::On(&ports), |remote| Reach::Server(remote.into()));
     if options.stack.dry_run {
         put(&options.stack.plan(reach)?);
         return Ok(true);

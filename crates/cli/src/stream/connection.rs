@@ -42,7 +42,7 @@ pub async fn open(options: &EndOptions, remote: Option<&str>) -> Result<Option<O
     let stack = options.stack()?;
     let framing = if options.raw { Framing::Bytes } else { Framing::Messages };
     let ports: Vec<u16> = options.listen.into_iter().collect();
-    let reach = remote.map_or(Reach::On(&ports), Reach::Server);
+    let reach = remote.map_or(Reach::On(&ports), |remote| Reach::Server(remote.into()));
     if stack.dry_run {
         print(&stack.plan(reach)?);
         return Ok(None);

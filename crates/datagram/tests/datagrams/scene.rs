@@ -101,7 +101,7 @@ pub fn server(bind: SocketAddr, nameservers: Vec<SocketAddr>) -> ServerConfig {
 
 /// A client of `server` in the calling event loop.
 pub fn client(server: SocketAddr, key: [u8; 32], name: &str) -> Client {
-    let config = ClientConfig { server, key, interfaces: Vec::new(), policy: policy(name) };
+    let config = ClientConfig { server: server.into(), key, interfaces: Vec::new(), policy: policy(name) };
     let (client, work) = Client::start(config).expect("sockets can be opened");
     tokio::spawn(work);
     client

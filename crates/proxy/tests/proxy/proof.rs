@@ -100,7 +100,8 @@ fn asked() {
         let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
         let (listener, destination) = target().await;
         let serve = server(&far, Some(&ours), destination, limits());
-        let question = async |key: &Key| ask(&near, stack_address(0), &address().into(), key, &connection()).await;
+        let question =
+            async |key: &Key| ask(&near, stack_address(0), (&address().into(), None), key, &connection()).await;
         assert_eq!(question(&ours).await, Answer::Proven);
         assert_eq!(question(&theirs).await, Answer::Unproven);
         assert!(untouched(&listener).await);
@@ -117,7 +118,8 @@ fn full() {
         let (place, running) = one_listener(&near, via(1, &ours), Forward::ServerDefault, limits());
         let first = TcpStream::connect(place).await.expect("it listens");
         let _taken = listener.accept().await.expect("the first has room");
-        let question = async |key: &Key| ask(&near, stack_address(0), &address().into(), key, &connection()).await;
+        let question =
+            async |key: &Key| ask(&near, stack_address(0), (&address().into(), None), key, &connection()).await;
         assert_eq!(question(&ours).await, Answer::Full);
         assert_eq!(question(&theirs).await, Answer::Unproven);
         let (http, asking) = proxy(&near, via(1, &ours), limits());

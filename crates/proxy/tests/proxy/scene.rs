@@ -149,5 +149,5 @@ pub fn prioritising(
 
 /// Through the server on a path.
 pub fn via(path: u8, key: &Key) -> Via {
-    Via::Server { server: SocketAddr::new(stack_address(path), PORT).into(), key: key.clone() }
+    Via::Server { server: SocketAddr::new(stack_address(path), PORT).into(), other: None, key: key.clone() }
 }
