@@ -142,7 +142,7 @@ fuzz_target!(|data: &[u8]| {
         drawn += 1;
         drawn
     };
-    let server = ServerSessions::new(vec![KEY], Arc::new(move || make(choice / 16)), 2, draw);
+    let server = ServerSessions::new(vec![KEY.into()], Arc::new(move || make(choice / 16)), 2, draw);
     let (way, passed) = (Vec::new(), BTreeSet::new());
     let mut world = World { now, client, server, way, sent: 0, passed, place: 0 };
     for pair in steps.chunks_exact(2).take(2_000) {

@@ -3,7 +3,7 @@
 use crate::console::{event, print, remark};
 use crate::uplink_names::resolvers;
 use anabranch_datagram::{
-    Client, ClientConfig, Direct, DirectConfig, LaneState, Limits, Server, ServerConfig, nameservers,
+    Client, ClientConfig, ClientKey, Direct, DirectConfig, LaneState, Limits, Server, ServerConfig, nameservers,
 };
 use anabranch_host::ServerAddresses;
 use anabranch_policy::datagram::{DatagramPolicy, TABLE};
@@ -72,7 +72,7 @@ pub struct Planned {
 /// Changes a server's keys and rules at runtime.
 pub struct Change {
     allow: Arc<RwLock<AllowList>>,
-    keys: Box<dyn Fn(Vec<[u8; 32]>) + Send + Sync>,
+    keys: Box<dyn Fn(Vec<ClientKey>) + Send + Sync>,
 }
 
 impl Change {
@@ -88,8 +88,8 @@ impl Change {
     }
 }
 
-fn bytes(keys: &Keys) -> Vec<[u8; 32]> {
-    keys.iter().map(|(_, key)| *key.bytes()).collect()
+fn bytes(keys: &Keys) -> Vec<ClientKey> {
+    keys.iter().map(|(owner, key)| ClientKey { key: *key.bytes(), owner: owner.clone() }).collect()
 }
 
 impl DatagramOptions {

@@ -53,7 +53,7 @@ fn without_sockets(count: u64) {
     let from = Whereabouts { client: SocketAddr::new([10, 0, 0, 1].into(), 4_000), ours: None };
     let mut client = ClientSession::new(KEY, 1, policy(), now);
     client.open_path(0, now);
-    let mut server = ServerSessions::new(vec![KEY], Arc::new(policy), 1, || 1);
+    let mut server = ServerSessions::new(vec![KEY.into()], Arc::new(policy), 1, || 1);
     let datagram = datagram(SocketAddr::new([192, 0, 2, 1].into(), 9));
     let (mut sent, mut came, mut buffer, mut begun) = (0, 0, Vec::new(), times());
     while sent < count {
@@ -95,7 +95,7 @@ async fn over_loopback(seconds: u64) {
     let target = sink.local_addr().expect("it is bound");
     let config = ServerConfig {
         bind: SocketAddr::new([127, 0, 0, 1].into(), 0),
-        keys: vec![KEY],
+        keys: vec![KEY.into()],
         allow: Arc::new(|_| true),
         policy: Arc::new(policy),
         nameservers: Vec::new(),

@@ -1,5 +1,6 @@
 //! Configuration of clients and servers, and the state of paths that they report.
 
+use crate::share::ClientKey;
 use anabranch_host::ServerAddresses;
 use anabranch_policy::datagram::DatagramPolicy;
 use anabranch_policy::time::Duration;
@@ -34,7 +35,7 @@ pub struct ServerConfig {
     /// The address to listen on.
     pub bind: SocketAddr,
     /// The accepted keys. A client must prove that it has one.
-    pub keys: Vec<[u8; 32]>,
+    pub keys: Vec<ClientKey>,
     /// The addresses that clients may reach.
     pub allow: Allow,
     /// Makes the policies that choose the paths for datagrams that this end sends.

@@ -6,6 +6,7 @@ use crate::config::{Allow, Limits};
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
 use crate::outside::Outside;
 use crate::question;
+use crate::share::{Crowd, Owner, gives_way};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::SocketError;
 use core::fmt;
@@ -31,6 +32,9 @@ const MOST_TARGETS: usize = 1_024;
 const BUFFER: usize = 1 << 16;
 /// Most concurrent DNS queries over TCP.
 const MOST_QUESTIONS: usize = 256;
+/// Errors of Linux: too many open files of the process, and of the host (errno(3)).
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
 /// Datagrams read from a socket before yielding.
 const AT_ONCE: usize = 64;
 
@@ -130,6 +134,10 @@ pub struct Mappings {
     deliver: Deliver,
     mappings: HashMap<Key, Mapping>,
     count_by_client: HashMap<u64, usize>,
+    /// Whose key the clients have.
+    owners: HashMap<u64, Owner>,
+    /// Who gave way last.
+    crowd: Option<Crowd>,
     readers: JoinSet<()>,
     /// The interface that all sockets are bound to, unless routes decide.
     interface: Option<String>,
@@ -157,6 +165,8 @@ impl Mappings {
             deliver,
             mappings: HashMap::new(),
             count_by_client: HashMap::new(),
+            owners: HashMap::new(),
+            crowd: None,
             readers: JoinSet::new(),
             interface: None,
             questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
@@ -304,10 +314,18 @@ impl Mappings {
                 self.look_for_room = now + LOOK_FOR_ROOM;
                 self.retain(|other, mapping| other.client != key.client || now.since(mapping.used) < IDLE_CROWDED);
             }
-            if !self.has_room(key.client) {
+            let gets_room = self.has_room(key.client) || self.is_full() && self.make_room(key.client);
+            if !gets_room {
                 return Ok(None);
             }
-            let outside = Arc::new(Outside::open(key.kind, key.ipv6, self.interface.as_deref())?);
+            let interface = self.interface.clone();
+            let open = || Outside::open(key.kind, key.ipv6, interface.as_deref());
+            let outside = match open() {
+                Err(error) if is_out_of_descriptors(&error) && self.make_room(key.client) => open()?,
+                Err(error) if is_out_of_descriptors(&error) => return Ok(None),
+                opened => opened?,
+            };
+            let outside = Arc::new(outside);
             let targets = Arc::<Mutex<Targets>>::default();
             let reader = Reader {
                 key,
@@ -329,6 +347,45 @@ impl Mappings {
         self.mappings.len() < self.limits.mappings && of_client < self.limits.mappings_per_client
     }
 
+    fn is_full(&self) -> bool {
+        self.mappings.len() >= self.limits.mappings
+    }
+
+    /// Whose key a client has.
+    pub fn introduce(&mut self, client: u64, owner: Owner) {
+        self.owners.insert(client, owner);
+    }
+
+    /// Removes the mapping that is idle longest of those with the key that has most, or of the client that has most with this
+    /// client's own key. Returns whether there was one with more than the client.
+    fn make_room(&mut self, client: u64) -> bool {
+        let limit = self.limits.mappings_per_client;
+        if self.count_by_client.get(&client).is_some_and(|count| *count >= limit) {
+            return false;
+        }
+        let owner = |client: &u64| self.owners.get(client).cloned().flatten();
+        let (own, counts) = (owner(&client), &self.count_by_client);
+        let by_key = gives_way(counts.iter().map(|(client, count)| (owner(client), *count)), &own);
+        let among_ours = || counts.iter().filter(|(client, _)| owner(client) == own).map(|(client, n)| (*client, *n));
+        let by_client = if by_key.is_none() { gives_way(among_ours(), &client) } else { None };
+        let (crowd, gives) = match (by_key, by_client) {
+            (Some((owner, count)), _) => (Crowd { owner, count }, None),
+            (None, Some((client, count))) => (Crowd { owner: own, count }, Some(client)),
+            (None, None) => return false,
+        };
+        let is_of = |client: &u64| gives.map_or_else(|| owner(client) == crowd.owner, |gives| gives == *client);
+        let of_them = self.mappings.iter().filter(|(key, _)| is_of(&key.client));
+        let idlest = of_them.min_by_key(|(_, mapping)| mapping.used).map(|(key, _)| *key);
+        self.crowd = Some(crowd);
+        self.retain(|key, _| Some(*key) != idlest);
+        idlest.is_some()
+    }
+
+    /// Who gave way since the last call.
+    pub fn poll_crowd(&mut self) -> Option<Crowd> {
+        self.crowd.take()
+    }
+
     /// Removes mappings that have been idle too long.
     pub fn sweep(&mut self, now: Instant) {
         let idle = |key: &Key| if key.kind == Kind::Udp { IDLE } else { IDLE_QUESTION };
@@ -338,6 +395,7 @@ impl Mappings {
 
     /// Removes all mappings of a client.
     pub fn forget(&mut self, client: u64) {
+        self.owners.remove(&client);
         self.retain(|key, _| key.client != client);
     }
 
@@ -430,6 +488,11 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether the process or the host may open no more files.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
 /// Why the kernel refused a datagram, if the program is to be told.

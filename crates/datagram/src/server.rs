@@ -3,6 +3,7 @@
 use crate::config::{Journal, ServerConfig};
 use crate::mappings::{Back, MappingCounters, Mappings, Remark};
 use crate::session::{ServerCounters, ServerSessions, Whereabouts};
+use crate::share::{ClientKey, Crowd};
 use crate::socket::{Sent, Socket};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
@@ -17,6 +18,9 @@ use tokio::sync::Notify;
 const SWEEP: Duration = Duration::from_secs(5);
 /// Least time between two messages about senders that do not prove the key.
 const UNPROVEN: Duration = Duration::from_secs(10);
+
+/// Least time between two messages about who has most of what is taken.
+const CROWD: Duration = Duration::from_secs(10);
 
 /// The server: the sessions of clients, and a socket for each of their inside addresses.
 pub struct Server {
@@ -95,7 +99,7 @@ impl Server {
 
     /// Returns a function that replaces the accepted keys while the server runs. A session under a removed key ends
     /// when its own keys expire, within five minutes.
-    pub fn key_changer(&self) -> impl Fn(Vec<[u8; 32]>) + Send + Sync + 'static {
+    pub fn key_changer(&self) -> impl Fn(Vec<ClientKey>) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |keys| shared.sessions().set_keys(keys)
     }
@@ -130,6 +134,7 @@ impl Server {
                 sweep = now + SWEEP;
             }
             self.tell(now, last, &mut told);
+            self.tell_of_crowds(now, &mut told);
             self.flush();
         }
         self.shared.sessions().close(self.shared.clock.now());
@@ -143,6 +148,9 @@ impl Server {
         let mut sessions = self.shared.sessions();
         if sessions.poll_timeout() <= now {
             sessions.handle_timeout(now);
+        }
+        while let Some((client, owner)) = sessions.poll_come() {
+            self.mappings.introduce(client, owner);
         }
         while let Some((client, datagram)) = sessions.poll_datagram() {
             let remark = self.mappings.forward(now, client, &datagram);
@@ -171,9 +179,32 @@ impl Server {
         if unproven == told.unproven || now < told.next {
             return;
         }
-        *told = Told { unproven, next: now + UNPROVEN };
+        (told.unproven, told.next) = (unproven, now + UNPROVEN);
         if let (Some(from), Some(journal)) = (from, &self.journal) {
             journal(&format!("a datagram client at {from} does not prove the key"));
+        }
+    }
+
+    /// Reports who has most of what is taken, and that clients were refused.
+    fn tell_of_crowds(&mut self, now: Instant, told: &mut Told) {
+        if now < told.next_crowd {
+            return;
+        }
+        let (sessions, refused) = {
+            let mut sessions = self.shared.sessions();
+            (sessions.poll_crowd(), sessions.counters().refused)
+        };
+        let lines = [
+            self.mappings.poll_crowd().map(|crowd| gave_way(&crowd, "flows of datagrams")),
+            sessions.map(|crowd| gave_way(&crowd, "sessions of datagrams")),
+            (refused != told.refused).then(|| {
+                format!("{} datagram clients were refused: there are as many as may be", refused - told.refused)
+            }),
+        ];
+        told.refused = refused;
+        for line in lines.into_iter().flatten() {
+            told.next_crowd = now + CROWD;
+            self.journal.iter().for_each(|journal| journal(&line));
         }
     }
 
@@ -193,9 +224,20 @@ impl Server {
     }
 }
 
-/// The last report of senders that do not prove the key.
+/// That the one who has most gave way to another.
+fn gave_way(crowd: &Crowd, what: &str) -> String {
+    let who = crowd.owner.as_ref().map_or("one client".to_owned(), |name| format!("the client {name}"));
+    format!(
+        "{who} has {} of the {what}, and there are no more: those idle longest make room for other clients",
+        crowd.count
+    )
+}
+
+/// The last reports of senders that do not prove the key, and of who has most of what is taken.
 #[derive(Default)]
 struct Told {
     unproven: u64,
     next: Instant,
+    refused: u64,
+    next_crowd: Instant,
 }

@@ -135,7 +135,7 @@ impl Scene {
         let bind = SocketAddr::from(([127, 0, 0, 1], 4_434));
         let config = ServerConfig {
             bind,
-            keys: vec![KEY],
+            keys: vec![KEY.into()],
             allow: Arc::new(|_| true),
             policy: Arc::new(policy),
             nameservers: vec![self.resolver],

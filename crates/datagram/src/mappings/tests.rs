@@ -169,6 +169,32 @@ async fn mappings_are_bounded_and_end_after_two_minutes() {
 }
 
 #[tokio::test]
+async fn one_key_does_not_keep_what_there_is_from_the_others() {
+    let limits = Limits { mappings: 4, ..Limits::default() };
+    let (mut mappings, _answers) = mappings(limits, Vec::new());
+    let (_one, first) = target().await;
+    // Two clients have the key of one, which take all.
+    for (client, owner) in [(1, "busy"), (2, "busy"), (3, "other")] {
+        mappings.introduce(client, Some(owner.into()));
+    }
+    for (client, inside) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        mappings.forward(at(u64::from(inside)), client, &udp(inside, first, b"a"));
+    }
+    assert_eq!(mappings.poll_crowd(), None);
+    for inside in 1..=3 {
+        mappings.forward(at(3), 3, &udp(inside, first, b"a"));
+    }
+    // With two of four each key has its share.
+    assert_eq!((mappings.count_by_client.get(&3), mappings.counters.no_room), (Some(&2), 1));
+    assert_eq!(mappings.poll_crowd(), Some(Crowd { owner: Some("busy".into()), count: 3 }));
+    // Those used last stay.
+    let left = mappings.mappings.keys().filter(|key| key.client != 3).map(|key| key.inside.port());
+    assert_eq!(left.collect::<Vec<_>>(), [2, 2]);
+    mappings.forward(at(3), 1, &udp(3, first, b"a"));
+    assert_eq!((mappings.count_by_client.get(&3), mappings.counters.no_room), (Some(&2), 2));
+}
+
+#[tokio::test]
 async fn where_there_is_no_room_idle_mappings_of_the_same_client_make_some() {
     let limits = Limits { mappings: 3, ..Limits::default() };
     let (mut mappings, _answers) = mappings(limits, Vec::new());

@@ -7,6 +7,7 @@ use super::peer::{Heard, Out, Peer, What};
 use crate::config::PolicyFactory;
 use crate::datagram::{Datagram, Unreachable};
 use crate::format::{Handshake, Header, Message, Outer, answer, read_outer};
+use crate::share::{ClientKey, Crowd, Owner, gives_way};
 use anabranch_policy::time::{Duration, Instant};
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
@@ -22,6 +23,8 @@ const MOST_PENDING: usize = 256;
 const PENDING: Duration = Duration::from_secs(30);
 /// A client silent for this time is removed. Clients probe at least every 5 s.
 const CLIENT_IDLE: Duration = Duration::from_secs(180);
+/// Where there are as many clients as may be, one silent for this time makes room: it has missed two probes.
+const CLIENT_SILENT: Duration = Duration::from_secs(15);
 /// A path is unusable if its last arrival is this much older than another's: a client probes all of its paths at once.
 const BEHIND: Duration = Duration::from_secs(1);
 /// Interval between searches for silent clients.
@@ -78,6 +81,7 @@ struct Pending {
     hello: Handshake,
     answer: Handshake,
     client: u64,
+    owner: Owner,
     known_as: u64,
     /// None once the client has used it.
     epoch: Option<Epoch>,
@@ -93,6 +97,7 @@ struct Place {
 
 struct Known {
     known_as: u64,
+    owner: Owner,
     peer: Peer,
     current: Epoch,
     previous: Option<Epoch>,
@@ -107,7 +112,7 @@ pub type Fresh = (u64, Datagram);
 
 /// The sessions of all clients.
 pub struct ServerSessions {
-    keys: Vec<[u8; 32]>,
+    keys: Vec<ClientKey>,
     policy: PolicyFactory,
     most: usize,
     draw: Box<dyn FnMut() -> u64 + Send>,
@@ -119,7 +124,10 @@ pub struct ServerSessions {
     allowance: (u64, Instant),
     outbox: Outbox<Whereabouts>,
     arrived: VecDeque<Fresh>,
+    come: Vec<(u64, Owner)>,
     gone: Vec<u64>,
+    /// Who gave way last.
+    crowd: Option<Crowd>,
     tick: Instant,
     counters: ServerCounters,
 }
@@ -140,7 +148,7 @@ impl Out for Lanes<'_> {
 impl ServerSessions {
     /// Creates the state without clients. `draw` returns random numbers.
     pub fn new(
-        keys: Vec<[u8; 32]>,
+        keys: Vec<ClientKey>,
         policy: PolicyFactory,
         most: usize,
         draw: impl FnMut() -> u64 + Send + 'static,
@@ -156,14 +164,16 @@ impl ServerSessions {
             allowance: (BURST, Instant::ZERO),
             outbox: Outbox::default(),
             arrived: VecDeque::new(),
+            come: Vec::new(),
             gone: Vec::new(),
+            crowd: None,
             tick: Instant::NEVER,
             counters: ServerCounters::default(),
         }
     }
 
     /// Replaces the keys. Sessions under removed keys end when their own keys expire.
-    pub(crate) fn set_keys(&mut self, keys: Vec<[u8; 32]>) {
+    pub(crate) fn set_keys(&mut self, keys: Vec<ClientKey>) {
         self.keys = keys;
     }
 
@@ -191,15 +201,19 @@ impl ServerSessions {
         }
         let drawn = (self.draw)();
         let known_as = |client: u64| self.clients.get(&client).map_or(drawn, |known| known.known_as);
-        let response = self.keys.iter().find_map(|key| respond(key, known_as, hello, now).ok());
-        let Some(Response { client, answer: message, epoch, known_as }) = response else {
+        let mut keys = self.keys.iter();
+        let response =
+            keys.find_map(|ClientKey { key, owner }| Some((respond(key, known_as, hello, now).ok()?, owner)));
+        let Some((Response { client, answer: message, epoch, known_as }, owner)) = response else {
             self.counters.unproven += 1;
             return;
         };
         while self.pending.len() >= MOST_PENDING {
             self.pending.pop_front();
         }
-        let pending = Pending { hello: *hello, answer: message, client, known_as, epoch: Some(epoch), since: now };
+        let owner = owner.clone();
+        let pending =
+            Pending { hello: *hello, answer: message, client, owner, known_as, epoch: Some(epoch), since: now };
         self.pending.push_back(pending);
         self.outbox.push(from, |out| out.extend(answer(&message)));
     }
@@ -241,12 +255,16 @@ impl ServerSessions {
         let pending = self.pending.iter_mut().find(of_it)?;
         // Opened as a copy, since it is opened again with the session.
         pending.epoch.as_ref()?.try_open(header, &mut datagram.to_vec()).then_some(())?;
-        let (client, known_as, full) = (pending.client, pending.known_as, self.clients.len() >= self.most);
-        if full && !self.clients.contains_key(&client) {
+        let (client, known_as, owner) = (pending.client, pending.known_as, pending.owner.clone());
+        let full = self.clients.len() >= self.most && !self.clients.contains_key(&client);
+        if full && !self.make_room(now, &owner) {
             self.counters.refused += 1;
             return None;
         }
-        let epoch = pending.epoch.take()?;
+        let mut of_it =
+            self.pending.iter_mut().filter_map(|pending| pending.epoch.take_if(|epoch| epoch.id() == header.session));
+        let epoch = of_it.next()?;
+        drop(of_it);
         self.sessions.insert(epoch.id(), client);
         self.counters.handshakes += 1;
         match self.clients.get_mut(&client) {
@@ -260,12 +278,43 @@ impl ServerSessions {
                 self.counters.clients += 1;
                 let peer = Peer::new((self.policy)());
                 let places = Vec::new();
-                let known =
-                    Known { known_as, peer, current: epoch, previous: None, places, answered: u32::MAX, heard: now };
+                self.come.push((client, owner.clone()));
+                let (previous, answered) = (None, u32::MAX);
+                let known = Known { known_as, owner, peer, current: epoch, previous, places, answered, heard: now };
                 self.clients.insert(client, known);
             }
         }
         Some(client)
+    }
+
+    /// Removes a client for a new one with the key of `owner`: of those with the key that has most the one heard longest ago,
+    /// or of all, if it is silent. Returns whether there was one.
+    fn make_room(&mut self, now: Instant, owner: &Owner) -> bool {
+        let holders = self.clients.values().map(|known| (known.owner.clone(), 1));
+        let crowd = gives_way(holders, owner).map(|(owner, count)| Crowd { owner, count });
+        let is_of = |known: &Known| crowd.as_ref().is_none_or(|crowd| crowd.owner == known.owner);
+        let of_them = self.clients.iter().filter(|(_, known)| is_of(known));
+        let Some((client, heard)) =
+            of_them.map(|(client, known)| (*client, known.heard)).min_by_key(|(_, heard)| *heard)
+        else {
+            return false;
+        };
+        if crowd.is_none() && now.since(heard) < CLIENT_SILENT {
+            return false;
+        }
+        self.crowd = crowd.or(self.crowd.take());
+        self.forget(client);
+        true
+    }
+
+    /// Who gave way since the last call.
+    pub(crate) fn poll_crowd(&mut self) -> Option<Crowd> {
+        self.crowd.take()
+    }
+
+    /// The next client that was added, and whose key it has.
+    pub(crate) fn poll_come(&mut self) -> Option<(u64, Owner)> {
+        self.come.pop()
     }
 
     fn handle_heard(&mut self, now: Instant, client: u64, path: u8, heard: Heard) {

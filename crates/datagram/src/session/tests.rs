@@ -5,6 +5,7 @@ mod sizes;
 
 use super::*;
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
+use crate::share::{ClientKey, Crowd};
 use anabranch_policy::datagram::TABLE;
 use anabranch_policy::table::{Settings, build};
 use anabranch_policy::time::{Duration, Instant};
@@ -69,7 +70,7 @@ fn server(keys: &[[u8; 32]], run: u64) -> ServerSessions {
         drawn += 1;
         drawn
     };
-    ServerSessions::new(keys.to_vec(), Arc::new(|| policy("duplicate")), 8, draw)
+    ServerSessions::new(keys.iter().map(|key| (*key).into()).collect(), Arc::new(|| policy("duplicate")), 8, draw)
 }
 
 impl Net {
@@ -446,7 +447,7 @@ fn keys_are_renewed_every_two_minutes_and_nothing_is_lost() {
 fn a_key_that_is_taken_back_opens_nothing_after_the_lifetime_of_its_sessions_keys() {
     let mut net = Net::new(&[10], "duplicate");
     net.run(millis(100));
-    net.server.set_keys(vec![[9; 32]]);
+    net.server.set_keys(vec![[9; 32].into()]);
     net.stream(Duration::from_secs(320), millis(100));
     net.to_server.clear();
     net.stream(Duration::from_secs(20), millis(100));
@@ -535,6 +536,40 @@ fn a_server_has_no_more_clients_than_it_may() {
     net.links[0].up = false;
     net.run(Duration::from_secs(182));
     assert_eq!(net.server.clients(), 0);
+}
+
+#[test]
+fn one_key_does_not_keep_clients_with_another_out() {
+    let mut net = Net::new(&[10], "duplicate");
+    let named = |key, owner: &str| ClientKey { key, owner: Some(owner.into()) };
+    net.server.set_keys(vec![named(KEY, "busy"), named([9; 32], "other")]);
+    for number in 0..8_u64 {
+        net.client = ClientSession::new(KEY, number, policy("duplicate"), net.now);
+        net.client.open_path(0, net.now);
+        net.run(millis(200));
+    }
+    net.client = ClientSession::new([9; 32], 8, policy("duplicate"), net.now);
+    net.client.open_path(0, net.now);
+    net.run(millis(200));
+    assert_eq!((net.client.state(), net.server.clients()), (ClientState::Connected, 8));
+    assert_eq!(net.server.counters().refused, 0);
+    assert_eq!(net.server.poll_gone(), Some(0), "the one heard longest ago");
+    assert_eq!(net.server.poll_crowd(), Some(Crowd { owner: Some("busy".into()), count: 8 }));
+}
+
+#[test]
+fn where_there_is_no_room_a_silent_client_makes_some() {
+    let mut net = Net::new(&[10], "duplicate");
+    for number in 0..8_u64 {
+        net.client = ClientSession::new(KEY, number, policy("duplicate"), net.now);
+        net.client.open_path(0, net.now);
+        net.run(millis(200));
+    }
+    net.run(Duration::from_secs(15));
+    net.client = ClientSession::new(KEY, 8, policy("duplicate"), net.now);
+    net.client.open_path(0, net.now);
+    net.run(millis(200));
+    assert_eq!((net.client.state(), net.server.clients()), (ClientState::Connected, 8));
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub fn address(text: &str) -> SocketAddr {
 pub fn server(bind: SocketAddr, nameservers: Vec<SocketAddr>) -> ServerConfig {
     ServerConfig {
         bind,
-        keys: vec![KEY],
+        keys: vec![KEY.into()],
         allow: Arc::new(|target| target.port() != 9),
         policy: Arc::new(|| policy("lowest_delay")),
         nameservers,

@@ -50,7 +50,7 @@ fn server(policy: Choice) -> Box<dyn Carrier> {
         drawn += 1;
         drawn
     };
-    Box::new(Server { session: ServerSessions::new(vec![KEY], policy, 1, draw), waiting: VecDeque::new() })
+    Box::new(Server { session: ServerSessions::new(vec![KEY.into()], policy, 1, draw), waiting: VecDeque::new() })
 }
 
 fn datagram(flow: u16, payload: Bytes) -> Datagram {
