@@ -63,16 +63,10 @@ fn traceroute(town: &Town, way: Way) {
 }
 
 fn iperf3(town: &Town, way: Way) {
-    // A server accepts one client at a time; the tests of streams use other servers.
-    let port = match way {
-        Way::Up => "5203",
-        Way::Run => "5204",
-    };
     for words in
         [&["-b", "5M"][..], &["-b", "5M", "-R"], &["-b", "5M", "-l", "8000"], &["-b", "5M", "-l", "8000", "-R"]]
     {
-        let words = [&["iperf3", "-u", "-c", TARGET, "-p", port, "-t", "1"][..], words].concat();
-        let said = town.run(way, &words);
+        let said = town.iperf3(way, &[&["-u", "-t", "1"][..], words].concat());
         let summary = said.lines().find(|line| line.contains("receiver")).unwrap_or_default();
         let (lost, all) = summary
             .split_whitespace()

@@ -4,6 +4,7 @@ use crate::programs::scene::{Running, Scene, text};
 use anabranch_system::{Need, missing};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// Addresses of the target.
@@ -26,6 +27,8 @@ pub struct Town {
     scene: Scene,
     _up: Running,
     _standing: Vec<Standing>,
+    /// Of the next iperf3 server; tests run in parallel.
+    next_port: AtomicU16,
 }
 
 /// A server, killed on drop.
@@ -100,10 +103,6 @@ const SERVERS: &[(&str, &str)] = &[
     // Not by `git daemon`, whose child would survive its kill.
     ("git", "/usr/lib/git-core/git-daemon --base-path=@/www --export-all --reuseaddr"),
     ("ssh", "/usr/sbin/sshd -D -e -f @/ssh/config"),
-    ("iperf3-up", "iperf3 --server --port 5201"),
-    ("iperf3-run", "iperf3 --server --port 5202"),
-    ("iperf3-up-datagrams", "iperf3 --server --port 5203"),
-    ("iperf3-run-datagrams", "iperf3 --server --port 5204"),
 ];
 
 impl Town {
@@ -130,40 +129,40 @@ impl Town {
         };
         let standing = SERVERS.iter().filter_map(stand).collect();
         let up = scene.up(&["--udp"]);
-        let town = Self { scene, _up: up, _standing: standing };
+        let town = Self { scene, _up: up, _standing: standing, next_port: AtomicU16::new(5201) };
         town.settle();
         town
     }
 
     /// Waits until the servers listen.
     fn settle(&self) {
-        let until = Instant::now() + Duration::from_secs(20);
-        let listening = || {
-            text(
-                &self
-                    .scene
-                    .target
-                    .run(|| Command::new("ss").arg("-lntH").output().expect("it is iproute2's"))
-                    .expect(ENTER)
-                    .stdout,
-            )
-        };
-        for (program, port) in [
-            ("python3", 8080),
-            ("caddy", 443),
-            ("git", 9418),
-            ("/usr/sbin/sshd", 22),
-            ("iperf3", 5201),
-            ("iperf3", 5202),
-            ("iperf3", 5203),
-            ("iperf3", 5204),
-        ] {
-            let here = format!(":{port} ");
-            while missing(&[Need::Programs(&[program])]).is_none() && !listening().contains(&here) {
-                assert!(Instant::now() < until, "{program} does not listen on port {port}");
-                std::thread::sleep(Duration::from_millis(50));
+        for (program, port) in [("python3", 8080), ("caddy", 443), ("git", 9418), ("/usr/sbin/sshd", 22)] {
+            if missing(&[Need::Programs(&[program])]).is_none() {
+                self.wait_for(program, port);
             }
         }
+    }
+
+    fn wait_for(&self, program: &str, port: u16) {
+        let until = Instant::now() + Duration::from_secs(20);
+        let here = format!(":{port} ");
+        let list = || Command::new("ss").arg("-lntH").output().expect("it is iproute2's");
+        while !text(&self.scene.target.run(list).expect(ENTER).stdout).contains(&here) {
+            assert!(Instant::now() < until, "{program} does not listen on port {port}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// A test with iperf3 and its output. Each has a server of its own: between two tests a server is busy for a moment, and then
+    /// closes its listener and opens another.
+    pub fn iperf3(&self, way: Way, words: &[&str]) -> String {
+        let port = self.next_port.fetch_add(1, Ordering::Relaxed);
+        let text = port.to_string();
+        let serve =
+            || Command::new("iperf3").args(["--server", "--one-off", "--port", &text]).stdout(Stdio::null()).spawn();
+        let _server = Standing(self.scene.target.run(serve).expect(ENTER).expect("the test needs it"));
+        self.wait_for("iperf3", port);
+        self.run(way, &[&["iperf3", "-c", TARGET, "-p", &text][..], words].concat())
     }
 
     /// Path of a file of the town.
