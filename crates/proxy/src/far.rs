@@ -44,9 +44,19 @@ pub(super) struct Sealed {
     input: BytesMut,
 }
 
-/// Malformed records, or an end of the stream without its record.
-pub(super) fn tampered() -> io::Error {
+/// Malformed records: somebody without the key wrote them.
+fn malformed() -> io::Error {
     io::ErrorKind::InvalidData.into()
+}
+
+/// An end of the stream without its record: somebody on the way cut it off, or the peer was gone before it was complete.
+fn cut_off() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
+}
+
+/// Whether the stream is not what the peer wrote, as far as can be known.
+pub(super) fn is_tampered(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 /// Authenticates to a server that must prove the key too: `initiator` made `message`, of which the first `sent` bytes
@@ -196,7 +206,7 @@ impl Far {
 impl Sealed {
     fn poll_read_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         loop {
-            match self.records.open(&mut self.input).map_err(|_| tampered())? {
+            match self.records.open(&mut self.input).map_err(|_| malformed())? {
                 Opened::Bytes(bytes) => return Poll::Ready(Ok(bytes)),
                 Opened::End => return Poll::Ready(Ok(Bytes::new())),
                 Opened::More => {}
@@ -208,7 +218,7 @@ impl Sealed {
             let more = ready!(self.stream.poll_read_bytes(context, READ))?;
             if more.is_empty() {
                 // The stream ends without the record that must end it.
-                return Poll::Ready(Err(tampered()));
+                return Poll::Ready(Err(cut_off()));
             }
             self.input.extend_from_slice(&more);
         }

@@ -6,7 +6,7 @@
 //! An idle connection holds no buffer.
 
 use super::counters::Outcome;
-use super::far::Far;
+use super::far::{Far, is_tampered};
 use super::near::{Near, PIECES};
 use anabranch_stack::Slots;
 use bytes::{Buf as _, Bytes};
@@ -110,8 +110,8 @@ impl<N: Near> Relay<N> {
     }
 
     fn by_stream(&self, error: &io::Error) -> Outcome {
-        match error.kind() {
-            io::ErrorKind::InvalidData => Outcome::Tampered,
+        match error {
+            error if is_tampered(error) => Outcome::Tampered,
             _ if self.socket_is_target => Outcome::ResetByClient,
             _ => Outcome::ResetByTarget,
         }

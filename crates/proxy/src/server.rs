@@ -258,7 +258,7 @@ async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcom
         }
         Err(error) => {
             far.stream().abort();
-            // A client that is gone has proved nothing, but need not be an attacker.
+            // A client that is gone, be it by an end that it could not seal, has proved nothing, but need not be an attacker.
             let lied = error.kind() == io::ErrorKind::InvalidData;
             Err(if lied { Outcome::Unproven } else { Outcome::LeftEarly })
         }

@@ -25,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         test("another_key", another_key).with_ignored_flag(!curl),
         test("who_asks_with_the_key_is_no_stranger_and_with_another_is", asked),
+        test("who_knows_the_key_and_gives_up_before_it_asks_has_left_and_is_no_stranger", gives_up),
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
         test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
@@ -107,6 +108,22 @@ fn asked() {
         assert!(untouched(&listener).await);
         let serve = serve.stop().await;
         assert_eq!((serve.accepted, serve.unproven, serve.asked, serve.left_early), (2, 1, 1, 0), "{serve}");
+    });
+}
+
+fn gives_up() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let serve = server(&far, Some(&key), destination, limits());
+        // As a client that is ended before the answer to its first message comes.
+        let mut client = Client::new(&key).await;
+        client.socket.shutdown().await.expect("it is open");
+        let mut rest = Vec::new();
+        let _ = client.socket.read_to_end(&mut rest).await;
+        assert!(untouched(&listener).await);
+        let serve = serve.stop().await;
+        assert_eq!((serve.accepted, serve.unproven, serve.left_early), (1, 0, 1), "{serve}");
     });
 }
 
