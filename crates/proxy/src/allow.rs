@@ -1,8 +1,12 @@
 //! Access rules for the targets that clients may name.
 
 use super::target::{Host, Target};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
+
+/// Metadata services of clouds that are not at a link-local address: of Alibaba Cloud, and of Amazon over IPv6.
+const METADATA_V4: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// Hosts that a rule is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,9 +137,13 @@ fn agree(a: IpAddr, b: IpAddr, bits: u8) -> bool {
 fn only_here(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
-            v4.is_loopback() || v4.is_unspecified() || v4.is_link_local() || v4.is_multicast() || v4.is_broadcast()
+            let own = v4.is_loopback() || v4.is_unspecified() || v4.is_link_local();
+            own || v4.is_multicast() || v4.is_broadcast() || v4 == METADATA_V4
         }
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local() || v6.is_multicast(),
+        IpAddr::V6(v6) => {
+            let own = v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local();
+            own || v6.is_multicast() || v6 == METADATA_V6
+        }
     }
 }
 
@@ -202,11 +210,16 @@ mod tests {
         let list = AllowList::default();
         assert!(admits(&list, "example.org:443", "192.0.2.1"));
         assert!(admits(&list, "10.0.0.1:22", "10.0.0.1"));
+        assert!(admits(&list, "example.org:80", "fd00:ec2::253") && admits(&list, "example.org:80", "100.100.100.201"));
+        assert!(admits(&self::list(&["[fd00:ec2::254]:80"]), "[fd00:ec2::254]:80", "fd00:ec2::254"), "a rule names it");
         let own = [
             "127.0.0.1",
             "127.9.9.9",
             "0.0.0.0",
             "169.254.169.254",
+            "100.100.100.200",
+            "fd00:ec2::254",
+            "::ffff:100.100.100.200",
             "::1",
             "::",
             "fe80::1",
