@@ -15,6 +15,9 @@ use std::path::Path;
 /// Options that make sense only for a single run.
 const ONLY_ON_THE_COMMAND_LINE: [&str; 7] = [OPTION, "check", "down", "dry-run", "help", "live", "show"];
 
+/// Lists of what is allowed, without which all is: an empty one says the opposite of what it does.
+const NEVER_EMPTY: [&str; 1] = ["allow"];
+
 /// Whether an option is allowed in the file.
 pub(super) fn may_stand_in_a_file(option: &str) -> bool {
     !ONLY_ON_THE_COMMAND_LINE.contains(&option)
@@ -164,6 +167,13 @@ fn setting(file: &File, command: &Command, entry: &Entry) -> Result<Setting, Dia
 /// Values of a key: a list if the option can be repeated, else one.
 fn values<'a>(file: &File, argument: &Arg, node: &'a Node) -> Result<Vec<&'a Node>, Diagnostic> {
     match (&node.value, argument.get_action()) {
+        (Value::List(items), _) if items.is_empty() && NEVER_EMPTY.contains(&key(argument)) => {
+            let message = format!(
+                "'{0}' is an empty list, and without '{0}' everything is allowed: leave it out, or name something",
+                key(argument)
+            );
+            Err(file.error(&node.origin, message))
+        }
         (Value::List(items), ArgAction::Append) => Ok(items.iter().collect()),
         (Value::List(_), _) => Err(file.error(&node.origin, format!("'{}' has one value, not a list", key(argument)))),
         _ => Ok(vec![node]),

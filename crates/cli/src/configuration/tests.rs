@@ -55,6 +55,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
             "allow = [\"*:443\", \"nonsense\"]",
             "a.toml:2:19: 'nonsense' is not possible for 'allow': a rule is HOST:PORT",
         ),
+        ("socks = true\nallow = []", "a.toml:3:9: 'allow' is an empty list, and without 'allow' everything is allowed"),
         ("receive-buffer = \"4 apples\"", "'4 apples' is not possible for 'receive-buffer'"),
         ("socks = true\nto = \"127.0.0.1:80\"", "a.toml:3:1: 'to' cannot be used with 'socks'"),
         ("dry-run = true", "'dry-run' belongs on the command line"),
