@@ -149,10 +149,7 @@ impl ProxyOptions {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.programs()?;
-        self.status.check()?;
-        self.stack.check(self.server.is_some())?;
-        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
+        self.check_words()?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
         }
@@ -160,6 +157,14 @@ impl ProxyOptions {
             read_credentials(path)?;
         }
         Ok(())
+    }
+
+    /// The checks that read no secret: a pipe gives one only once.
+    fn check_words(&self) -> Result<(), Diagnostic> {
+        self.programs()?;
+        self.status.check()?;
+        self.stack.check(self.server.is_some())?;
+        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)
     }
 
     /// The server, if any.
@@ -303,8 +308,8 @@ async fn carry(
     service_manager::ready();
     let change = proxy.changer();
     let take = |new: &ProxyOptions| {
+        new.check_words()?;
         let terms = new.terms_with(&via)?;
-        new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
         if let (Via::Server { key, .. }, Some(question)) = (&terms.via, &question) {
             question.set_key(key);
         }

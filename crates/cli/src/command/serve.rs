@@ -74,13 +74,18 @@ impl ServeOptions {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.refuse_everybody()?;
-        self.status.check()?;
-        self.stack.check(true)?;
+        self.check_words()?;
         if self.key.iter().chain(&self.keys).all(|path| is_readable(path)) {
             self.read_keys()?;
         }
         Ok(())
+    }
+
+    /// The checks that read no secret: a pipe gives one only once.
+    fn check_words(&self) -> Result<(), Diagnostic> {
+        self.refuse_everybody()?;
+        self.status.check()?;
+        self.stack.check(true)
     }
 
     /// A server without keys must not be reachable from other hosts.
@@ -176,6 +181,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         service_manager::ready();
         let change = server.changer();
         let take = |new: &ServeOptions| {
+            new.check_words()?;
             let terms = new.terms()?;
             change_datagrams.iter().for_each(|change| change.set(&terms));
             change(terms, new.limits.limits());

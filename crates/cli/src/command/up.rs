@@ -87,12 +87,18 @@ impl UpOptions {
     /// # Errors
     /// The first error.
     pub fn check(&self) -> Result<(), Diagnostic> {
-        self.status.check()?;
-        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
-        self.stack.check(self.server.is_some())?;
+        self.check_words()?;
         if let Some(path) = self.key.as_ref().filter(|path| is_readable(path)) {
             read_key(path)?;
         }
+        Ok(())
+    }
+
+    /// The checks that read no secret: a pipe gives one only once.
+    fn check_words(&self) -> Result<(), Diagnostic> {
+        self.status.check()?;
+        self.care.check(&self.stack.uplinks, &self.stack.roles.backups)?;
+        self.stack.check(self.server.is_some())?;
         self.refuse_local()
     }
 
@@ -398,7 +404,7 @@ impl Carrying<'_> {
 
     /// Applies options that can change at runtime. Returns the key if its file has another one now.
     fn take(&self, new: &UpOptions, server: Option<&Server>) -> Result<Vec<String>, Diagnostic> {
-        new.care.check(&new.stack.uplinks, &new.stack.roles.backups)?;
+        new.check_words()?;
         // If another file is named, the changed name says so.
         let path = new.key.as_ref().filter(|path| self.options.key.as_ref() == Some(*path));
         let key = path.map(|path| read_key(path)).transpose()?;

@@ -3,7 +3,7 @@
 use super::complete::complete;
 use super::file::File;
 use super::option::ConfigurationOption;
-use super::section::Section;
+use super::section::{Section, message_of};
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::{Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
@@ -45,10 +45,7 @@ impl ReadAgain {
         self.option.config.as_deref().map_or(Ok(()), check_regular)?;
         let program = self.program::<T>();
         let words = complete(&program, std::env::args_os().collect())?;
-        let wrong = |error: clap::Error| {
-            let text = error.to_string();
-            Diagnostic::plain(text.lines().next().unwrap_or_default().trim_start_matches("error: "))
-        };
+        let wrong = |error: clap::Error| Diagnostic::plain(message_of(&error, self.command));
         let matches = program.clone().try_get_matches_from(words).map_err(wrong)?;
         let (_, matches) = matches.subcommand().ok_or_else(|| Diagnostic::plain("there is no command any more"))?;
         let options = T::from_arg_matches(matches).map_err(wrong)?;

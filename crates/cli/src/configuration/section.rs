@@ -90,19 +90,21 @@ impl Section {
         self.check_contradictions(file, command)?;
         let words = self.words_where(|_| true);
         let matches = command.clone().no_binary_name(true).try_get_matches_from(words);
-        matches.map_err(|error| {
-            let missing = match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::Strings(missing)) => missing.iter().map(|option| bare(option)).collect(),
-                _ => Vec::new(),
-            };
-            let message = match error.kind() {
-                ErrorKind::MissingRequiredArgument if !missing.is_empty() => {
-                    format!("[{}] also needs {}", command.get_name(), missing.join(", "))
-                }
-                _ => first_line(&error),
-            };
-            file.error(&self.origin, message)
-        })
+        matches.map_err(|error| file.error(&self.origin, message_of(&error, command.get_name())))
+    }
+}
+
+/// One line for what a command's table lacks, or what else is wrong with it as a whole.
+pub(super) fn message_of(error: &clap::Error, command: &str) -> String {
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.iter().map(|option| bare(option)).collect(),
+        _ => Vec::new(),
+    };
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument if !missing.is_empty() => {
+            format!("[{command}] also needs {}", missing.join(", "))
+        }
+        _ => first_line(error),
     }
 }
 

@@ -241,6 +241,13 @@ fn hang_up() {
     hang_up();
     let line = event(&mut hears);
     assert!(line.starts_with("the configuration stays as it was: ") && line.contains("anabranch.toml:6:9"), "{line}");
+    write("port = 4443\nkey = \"key\"\npolicy = \"nonsense\"\n");
+    hang_up();
+    let line = event(&mut hears);
+    assert!(line.starts_with("the configuration stays as it was: ") && line.contains("nonsense"), "{line}");
+    std::fs::write(&file, "[serve]\nudp = true\nkey = \"key\"\nport = 4443\n").expect("written");
+    hang_up();
+    assert_eq!(event(&mut hears), "the configuration stays as it was: [serve] also needs 'to'");
     assert_eq!(text(&get(&through).stdout), "over the river");
     write("port = 4444\nkey = \"other\"\nidle = 7\nbackup = \"lo\"\n");
     hang_up();
