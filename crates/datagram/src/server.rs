@@ -34,10 +34,12 @@ pub struct Server {
 struct Shared {
     clock: Clock,
     sessions: Mutex<ServerSessions>,
+    /// The counters of mappings, as they were a moment ago.
+    mappings: Mutex<MappingCounters>,
     wake: Notify,
 }
 
-/// Final counters of a server.
+/// Counters of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
     /// Of sessions with clients.
@@ -55,6 +57,10 @@ impl fmt::Display for Done {
 impl Shared {
     fn sessions(&self) -> MutexGuard<'_, ServerSessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mappings(&self) -> MutexGuard<'_, MappingCounters> {
+        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +81,8 @@ impl Server {
             drawn
         };
         let sessions = Mutex::new(ServerSessions::new(keys, policy, limits.clients, draw));
-        let shared = Arc::new(Shared { clock: Clock::new(), sessions, wake: Notify::new() });
+        let shared =
+            Arc::new(Shared { clock: Clock::new(), sessions, mappings: Mutex::default(), wake: Notify::new() });
         let back = Arc::clone(&shared);
         let deliver = move |client, what: Back| {
             let now = back.clock.now();
@@ -102,6 +109,12 @@ impl Server {
     pub fn key_changer(&self) -> impl Fn(Vec<ClientKey>) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |keys| shared.sessions().set_keys(keys)
+    }
+
+    /// Returns a function that tells the counters while the server runs.
+    pub fn observer(&self) -> impl Fn() -> Done + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || Done { sessions: shared.sessions().counters(), mappings: *shared.mappings() }
     }
 
     /// Serves until `stop` completes, then sends a goodbye to the clients.
@@ -171,6 +184,7 @@ impl Server {
         while let Some(client) = sessions.poll_gone() {
             self.mappings.forget(client);
         }
+        *self.shared.mappings() = self.mappings.counters;
     }
 
     /// Reports a sender that does not prove the key.

@@ -13,6 +13,7 @@ use crate::service_manager;
 use crate::serving::{LimitOptions, Verbosity, resolves};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::values::port;
+use anabranch_datagram::Done;
 use anabranch_proxy::{
     AllowList, Destination, Keys, Priorities, PriorityRule, ProxyCounters, Rule, Server, ServerConfig, ServerTerms,
     Target,
@@ -20,6 +21,7 @@ use anabranch_proxy::{
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Keys that can change at runtime.
@@ -174,9 +176,12 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         }
         let datagrams = datagrams.map(|planned| options.datagrams.bind(planned)).transpose()?.flatten();
         let (datagrams, change_datagrams) = datagrams.unzip();
+        let observed =
+            datagrams.as_ref().map(|server| -> Arc<dyn Fn() -> Done + Send + Sync> { Arc::new(server.observer()) });
         let live = options.limits.live(open.attached.stacks(), "anabranch serve")?;
         let source =
             Source::new("serve", open.attached.stacks(), server.control()).with_paths(open.attached.observer());
+        let source = source.with_datagram_server(observed);
         let serving = Serving::start(listeners, Some(source));
         service_manager::ready();
         let change = server.changer();

@@ -45,6 +45,15 @@ pub fn render(status: &Status) -> String {
     for (kind, count) in &status.engine {
         engine.value(&[("kind", kind)], *count as f64);
     }
+    if !status.datagram_events.is_empty() {
+        let mut events = family(
+            &mut text,
+            "anabranch_datagram_server_events_total",
+            "counter",
+            "What clients did with datagrams, and what was refused and dropped, by kind.",
+        );
+        status.datagram_events.iter().for_each(|(kind, count)| events.value(&[("kind", kind)], *count as f64));
+    }
     status.steered.iter().for_each(|kernel| steered(&mut text, kernel));
     text
 }
@@ -209,6 +218,7 @@ mod tests {
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
             flows: Some(Flows { count: 4, shown: Vec::new() }),
+            datagram_events: [("clients_refused".to_owned(), 3)].into(),
             steered: Some(Steered {
                 policy: "lm3".to_owned(),
                 commands: [("demote".to_owned(), 5)].into(),
@@ -236,6 +246,7 @@ mod tests {
             "anabranch_uplink_quota_used_bytes{uplink=\"wwan0\"} 300",
             "anabranch_uplink_quota_bytes{uplink=\"wwan0\"} 1000",
             "anabranch_clients 3",
+            "anabranch_datagram_server_events_total{kind=\"clients_refused\"} 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",
             "anabranch_steer_commands_total{kind=\"demote\"} 5",

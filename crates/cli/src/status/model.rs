@@ -7,13 +7,14 @@ use crate::live::{MAX_CONNECTIONS, Sample};
 use crate::uplink_care::Roles;
 use anabranch_attach::PathObserver;
 use anabranch_capture::{CaptureObserver, FlowReport};
-use anabranch_datagram::{Kind, Way};
+use anabranch_datagram::{Done, Kind, Way};
 use anabranch_policy::view::SubflowState;
 use anabranch_proxy::{Control, ProxyCounters};
 use anabranch_stack::{ConnectionReport, PathReport, Stack};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// A flow of datagrams.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub struct Status {
     /// Flows of datagrams, if they are carried.
     #[serde(default)]
     pub flows: Option<Flows>,
+    /// What a server's clients did with datagrams, and what was refused and dropped.
+    #[serde(default)]
+    pub datagram_events: BTreeMap<String, u64>,
     /// What steers the kernel's connections, if they are those that are told of.
     #[serde(default)]
     pub steered: Option<Steered>,
@@ -96,6 +100,8 @@ pub struct Source {
     kernel: Option<SteeredHost>,
     datagrams: Option<(CaptureObserver, Way)>,
     roles: Option<Roles>,
+    /// The counters of a server for datagrams.
+    datagram_server: Option<Arc<dyn Fn() -> Done + Send + Sync>>,
 }
 
 impl Source {
@@ -110,8 +116,9 @@ impl Source {
     }
 
     fn of_nothing(command: &'static str) -> Self {
-        let (paths, control, kernel, datagrams, roles) = (None, None, None, None, None);
-        Self { command, began: since_1970().as_secs(), stacks: Vec::new(), paths, control, kernel, datagrams, roles }
+        let (paths, control, kernel, datagrams, roles, datagram_server) = (None, None, None, None, None, None);
+        let (began, stacks) = (since_1970().as_secs(), Vec::new());
+        Self { command, began, stacks, paths, control, kernel, datagrams, roles, datagram_server }
     }
 
     /// Adds the stack's paths.
@@ -122,6 +129,11 @@ impl Source {
     /// Adds datagrams.
     pub fn with_datagrams(self, capture: CaptureObserver, way: Way) -> Self {
         Self { datagrams: Some((capture, way)), ..self }
+    }
+
+    /// Adds the counters of a server for datagrams.
+    pub fn with_datagram_server(self, counters: Option<Arc<dyn Fn() -> Done + Send + Sync>>) -> Self {
+        Self { datagram_server: counters, ..self }
     }
 
     /// Adds the roles of uplinks.
@@ -146,6 +158,11 @@ impl Source {
             now: since_1970().as_secs(),
             uplinks,
             clients: self.control.as_ref().map_or_else(Clients::default, clients),
+            datagram_events: self
+                .datagram_server
+                .as_ref()
+                .map(|counters| datagram_events(counters()))
+                .unwrap_or_default(),
             engine: self.engine(),
             connections,
             flows: self.datagrams.as_ref().map(|(capture, _)| flows(capture)),
@@ -242,6 +259,28 @@ fn flows(capture: &CaptureObserver) -> Flows {
         received_bytes: flow.bytes_in,
     };
     Flows { count, shown: shown.into_iter().map(flow).collect() }
+}
+
+fn datagram_events(Done { sessions, mappings }: Done) -> BTreeMap<String, u64> {
+    let counts = [
+        ("clients", sessions.clients),
+        ("handshakes", sessions.handshakes),
+        ("unproven", sessions.unproven),
+        ("handshakes_over_rate", sessions.not_looked_at),
+        ("clients_refused", sessions.refused),
+        ("rejected", sessions.rejected),
+        ("moved", sessions.moved),
+        ("received", sessions.received),
+        ("sent", sessions.sent),
+        ("mappings", mappings.made),
+        ("not_allowed", mappings.not_allowed),
+        ("no_room", mappings.no_room),
+        ("no_echo", mappings.no_echo),
+        ("no_resolver", mappings.no_resolver),
+        ("not_taken", mappings.not_taken),
+        ("unreachable", mappings.unreachable),
+    ];
+    counts.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect()
 }
 
 fn clients(control: &Control) -> Clients {
