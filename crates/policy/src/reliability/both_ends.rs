@@ -15,10 +15,12 @@
 //!    these before I frames, and only when it is their turn, since the queue may become shorter until then;
 //! 3. a message of which a part was sent is withdrawn if another part is to be sent or retransmitted and no path can
 //!    deliver that in time;
-//! 4. **the receiver abandons only what prevents a later message from being played** that is complete and due. Before
-//!    that nothing is gained, since the missing data may still arrive. There is no reserve: between that decision and
-//!    the reader there is only its wake-up. Without play-out times, data is abandoned for which later data has waited
-//!    as long as the latency; and data that blocks the buffer as in [`super::spe`].
+//! 4. **the receiver abandons only what prevents a later message from being played** that is complete and due, and only
+//!    if the missing one is due too: where the streams of a multiplex have other delays, such as sound behind video,
+//!    the later message may be due first. Before that nothing is gained, since the missing data may still arrive. There
+//!    is no reserve: between that decision and the reader there is only its wake-up. Without play-out times, data is
+//!    abandoned for which later data has waited as long as the latency; and data that blocks the buffer as in
+//!    [`super::spe`].
 //!
 //! Neither end waits for notices of the other.
 
@@ -70,9 +72,11 @@ impl Reliability for BothEnds {
     }
 
     fn abandon(&mut self, now: Instant, missing: &Missing) -> Decision {
-        // If play-out times are known, that of a later message decides, not its own.
+        // If play-out times are known, nothing is abandoned before a later message is due, nor before its own time.
         let known = missing.play_out.or(missing.later_play_out);
-        self.receiver.abandon(now, &Missing { play_out: known.map(|_| Instant::NEVER), ..*missing })
+        let later = missing.later_play_out.map(|later| later.max(missing.play_out.unwrap_or(later)));
+        let terms = Missing { play_out: known.map(|_| Instant::NEVER), later_play_out: later, ..*missing };
+        self.receiver.abandon(now, &terms)
     }
 
     fn withdraw(&mut self, now: Instant, message: &Outstanding) -> Verdict {
@@ -182,6 +186,10 @@ mod tests {
         let mut policy = policy();
         assert_eq!(policy.abandon(at(332), &missing), Decision::Wait { until: at(333) });
         assert_eq!(policy.abandon(at(333), &missing), Decision::Abandon(Reason::Overtaken));
+        // Sound that lags behind the video of its multiplex is due before a picture that it follows.
+        let lagging = Missing { later_play_out: Some(at(200)), ..missing };
+        assert_eq!(policy.abandon(at(299), &lagging), Decision::Wait { until: at(300) });
+        assert_eq!(policy.abandon(at(300), &lagging), Decision::Abandon(Reason::Overtaken));
         let alone = Missing { later_play_out: None, ..missing };
         assert_eq!(policy.abandon(at(5_000), &alone), Decision::Wait { until: Instant::NEVER });
         let bytes = Missing { play_out: None, ..alone };
