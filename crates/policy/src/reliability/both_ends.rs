@@ -22,6 +22,8 @@
 //!    abandoned for which later data has waited as long as the latency; and data that blocks the buffer as in
 //!    [`super::spe`].
 //!
+//! While all paths are stale nothing is known of what they will deliver. Then 1 and 2 drop only what is late already.
+//!
 //! Neither end waits for notices of the other.
 
 use super::forecast::Forecast;
@@ -57,6 +59,7 @@ impl BothEnds {
         let left = self.deadline(message).since(now);
         match message.importance {
             ESSENTIAL => left > Duration::ZERO,
+            _ if forecast.is_blind() => left > Duration::ZERO,
             _ => forecast.delivered_within(left, message.left()) >= message.left() as f64,
         }
     }
@@ -94,6 +97,9 @@ impl Reliability for BothEnds {
         let forecast = Forecast::of(paths);
         if !self.is_worth_beginning(now, next, &forecast) {
             return false;
+        }
+        if forecast.is_blind() {
+            return true;
         }
         // Bytes of the messages behind it, by importance.
         let mut bytes = [0; 256];
@@ -160,6 +166,17 @@ mod tests {
         // It would be late in any case, and equally important messages do not matter.
         assert!(begins(400, &[b, Outstanding { expires: Some(at(450)), ..i }]));
         assert!(begins(400, &[p, p, b]));
+    }
+
+    #[test]
+    fn while_all_paths_are_silent_only_what_is_late_already_is_not_begun() {
+        let silent = path().map(|path| SubflowView { stale: true, ..path });
+        let begins = |now, importance| policy().begin(at(now), &[message(importance, 0), message(0, 0)], &silent);
+        assert_eq!([100, 499, 500].map(|now| begins(now, 255)), [true, true, false]);
+        assert_eq!([499, 500].map(|now| begins(now, 0)), [true, false]);
+        // One that carries tells what will be in time.
+        let [carries] = path();
+        assert!(!policy().begin(at(401), &[message(255, 0)], &[silent[0].clone(), carries]));
     }
 
     #[test]

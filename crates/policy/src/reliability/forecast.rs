@@ -52,18 +52,30 @@ impl Path {
 
 /// The state of the paths.
 #[derive(Clone, Debug)]
-pub(super) struct Forecast(Vec<Path>);
+pub(super) struct Forecast {
+    paths: Vec<Path>,
+    /// There are paths, and all of them are stale.
+    blind: bool,
+}
 
 impl Forecast {
     pub fn of(paths: &[SubflowView]) -> Self {
         let least = paths.iter().map(|path| path.min_rtt).min().unwrap_or_default();
-        let carries = |path: &&SubflowView| path.usable() && !path.stale;
-        Self(paths.iter().filter(carries).map(|path| Path::of(path, least)).collect())
+        let usable = || paths.iter().filter(|path| path.usable());
+        Self {
+            paths: usable().filter(|path| !path.stale).map(|path| Path::of(path, least)).collect(),
+            blind: usable().next().is_some() && usable().all(|path| path.stale),
+        }
+    }
+
+    /// Whether nothing is known of what will be delivered: all paths are silent, and may go on at any time.
+    pub const fn is_blind(&self) -> bool {
+        self.blind
     }
 
     /// Bytes that can arrive within this time, if they end with a message of `message` bytes.
     pub fn delivered_within(&self, time: Duration, message: u64) -> f64 {
-        self.0.iter().map(|path| path.delivers(time.as_secs_f64(), message as f64)).sum()
+        self.paths.iter().map(|path| path.delivers(time.as_secs_f64(), message as f64)).sum()
     }
 }
 
