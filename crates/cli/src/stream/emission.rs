@@ -32,6 +32,8 @@ pub struct Emission {
     began: Option<Instant>,
     /// Instant of the stream's time 0.
     anchor: Option<Instant>,
+    /// The greatest time stamp so far.
+    reached: Duration,
     last: Option<Instant>,
     sent: u64,
     pictures: [u64; 3],
@@ -107,6 +109,7 @@ impl Emission {
             patience,
             began,
             anchor: None,
+            reached: Duration::ZERO,
             last: None,
             sent: 0,
             pictures: [0; 3],
@@ -122,7 +125,9 @@ impl Emission {
     /// What to do with the next piece of input, which arrived at `came`.
     pub fn plan(&mut self, piece: &Piece, came: Instant, now: Instant) -> Plan {
         let began = *self.began.get_or_insert(now);
-        let time = piece.time.map(|time| Duration::from_nanos(time.as_nanos()));
+        // In a multiplex sound may lag behind the video. It is not late for that: its time is that of what it follows.
+        let time = piece.time.map(|time| Duration::from_nanos(time.as_nanos()).max(self.reached));
+        self.reached = time.unwrap_or(self.reached);
         let due = match time {
             // Input without a time stamp is played on arrival.
             None => came.max(began),
@@ -279,6 +284,19 @@ mod tests {
         assert_eq!(emission.plan(&piece(1, Some(80)), after(580), after(580)), sends(580, 580));
         assert_eq!(emission.plan(&piece(1, Some(120)), after(620), after(620)), sends(620, 620));
         assert_eq!(emission.report(("tcp", None), (None, CutCounters::default()), Vec::new()).pauses, 1);
+    }
+
+    #[test]
+    fn sound_that_lags_behind_the_video_of_its_multiplex_has_the_time_of_the_video_and_is_no_pause() {
+        let began = Instant::now();
+        let after = |ms| began + Duration::from_millis(ms);
+        let mut emission = Emission::new(Some(Duration::from_millis(300)), None);
+        let sends = |at| Plan::Send { at: after(at), play_out: Duration::from_millis(at) };
+        assert_eq!(emission.plan(&piece(0, Some(0)), began, began), sends(0));
+        assert_eq!(emission.plan(&piece(1, Some(440)), after(440), after(440)), sends(440));
+        assert_eq!(emission.plan(&piece(0, Some(40)), after(441), after(441)), sends(440));
+        assert_eq!(emission.plan(&piece(1, Some(480)), after(480), after(480)), sends(480));
+        assert_eq!(emission.report(("tcp", None), (None, CutCounters::default()), Vec::new()).pauses, 0);
     }
 
     #[test]
