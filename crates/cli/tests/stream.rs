@@ -165,7 +165,10 @@ fn another_key_is_told_in_a_line_at_both_ends_and_the_receiver_waits_for_the_rig
 fn ends_of_which_one_does_not_encrypt_say_so() {
     let receiver = Receiver::start("");
     let send = |words: &str| run_with(&format!("send 127.0.0.1:{} --kernel tcp {words}", receiver.port), &pictures());
-    send("--unencrypted");
+    let refused = send("--unencrypted");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("the receiver is gone; if it was started with --key FILE, give the key here too"), "{text}");
     assert_eq!(send("").status.code(), Some(0));
     let (_, said, code) = receiver.end();
     assert_eq!(code, Some(0), "{said}");

@@ -14,6 +14,7 @@ use anabranch_mptcp::Record;
 use anabranch_policy::reliability::Reason;
 use anabranch_policy::time::Instant;
 use anabranch_settings::diagnostic::Diagnostic;
+use anabranch_wire::message::{HEADER, MessageHeader};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -109,7 +110,7 @@ struct Receiver {
     /// Whether the sender frames messages for certain: it has proved the key, or something of its stream was a message
     /// or is missing.
     framed: bool,
-    /// Whether the format of a framed stream has been detected.
+    /// Whether the beginning of the stream has been examined.
     looked: bool,
 }
 
@@ -176,14 +177,21 @@ impl Receiver {
     async fn take(&mut self, record: Record, now: Instant) -> Result<(), Ending> {
         match record {
             Record::Message { payload, .. } if !self.looked && is_hello(&payload) => {
-                Err(Ending::Broken("the sender encrypts the stream: give its key with --key FILE".to_owned()))
+                Err(Ending::Broken(ENCRYPTED.to_owned()))
             }
             Record::Message { header, payload, arrived, .. } => {
                 self.reception.message(&header, payload.len(), arrived, now);
                 let bytes = self.framed(payload.to_vec());
                 self.put(bytes).await
             }
+            Record::Bytes { bytes, .. }
+                if !self.looked
+                    && let Some(framed) = framing_of(&bytes) =>
+            {
+                Err(Ending::Broken(framed.to_owned()))
+            }
             Record::Bytes { bytes, .. } => {
+                self.looked = true;
                 self.reception.bytes(bytes.len(), now);
                 let bytes = self.mender.bytes(&bytes);
                 self.put(bytes).await
@@ -222,6 +230,17 @@ impl Receiver {
     async fn put(&mut self, bytes: Vec<u8>) -> Result<(), Ending> {
         if bytes.is_empty() || self.output.write(bytes).await { Ok(()) } else { Err(Ending::Closed) }
     }
+}
+
+/// Why a stream that is encrypted is not received without a key.
+const ENCRYPTED: &str = "the sender encrypts the stream: give its key with --key FILE";
+
+/// Why bytes are not a plain stream: they begin with a message of `stream send`. None if they do not.
+fn framing_of(bytes: &[u8]) -> Option<&'static str> {
+    let header = MessageHeader::decode(bytes).ok()?;
+    let payload = bytes.get(HEADER..).and_then(|rest| rest.get(..header.length as usize));
+    let framed = "the sender is `anabranch stream send`, which frames its stream in messages: say --unencrypted instead of --raw";
+    Some(if payload.is_some_and(is_hello) { ENCRYPTED } else { framed })
 }
 
 /// Text of an error.
@@ -275,5 +294,14 @@ mod tests {
         let unframed = [gap(Reason::Unframed), message];
         assert!(!takes("--unencrypted", &unframed) && takes("--key FILE", &unframed));
         assert!(!takes("--raw", &[gap(Reason::Expired)]), "nothing tells what the bytes around it are");
+    }
+
+    #[test]
+    fn messages_are_not_taken_for_a_plain_stream() {
+        let message = MessageHeader { length: 4, ..MessageHeader::default() }.encode().expect("it is short");
+        let record = |bytes: Vec<u8>| Record::Bytes { offset: 0, bytes: bytes.into() };
+        let framed = record([message.as_slice(), &[0x47; 4]].concat());
+        assert!(!takes("--raw", std::slice::from_ref(&framed)));
+        assert!(takes("--raw", &[record(vec![0x47; 188]), framed]), "only the beginning tells");
     }
 }

@@ -23,6 +23,10 @@ const LINE: Duration = Duration::from_secs(1);
 /// Time at the end of the stream within which the receiver must take something of what is left.
 const LAST: Duration = Duration::from_secs(10);
 
+/// Time after which a receiver does not end the stream for want of a key any more.
+const REFUSED: Duration = Duration::from_secs(10);
+const GONE: &str = "the receiver is gone";
+
 /// How a stream ended.
 enum Ending {
     /// With its source.
@@ -78,6 +82,7 @@ async fn run(options: &SendOptions, opened: &mut Opened) -> Result<bool, Diagnos
         looked: Instant::now(),
         told: Instant::now(),
         live: options.end.live,
+        unproved: options.end.unencrypted.then(Instant::now),
     };
     let ending = tokio::select! {
         ending = sender.run(&input, first) => ending,
@@ -114,6 +119,8 @@ struct Sender {
     looked: Instant,
     told: Instant,
     live: bool,
+    /// When a stream without encryption began: a receiver that has a key ends it at once.
+    unproved: Option<Instant>,
 }
 
 impl Sender {
@@ -123,7 +130,7 @@ impl Sender {
             match next {
                 Next::Piece(piece, came) => {
                     if let Err(error) = self.piece(piece, came).await {
-                        return Ending::Broken(explain(&error));
+                        return self.broken(&error);
                     }
                 }
                 Next::End => return self.finish().await,
@@ -132,7 +139,7 @@ impl Sender {
             }
             next = match self.wait_for(input.next()).await {
                 Ok(next) => next,
-                Err(error) => return Ending::Broken(explain(&error)),
+                Err(error) => return self.broken(&error),
             };
         }
     }
@@ -150,16 +157,24 @@ impl Sender {
         }
     }
 
+    fn broken(&self, error: &io::Error) -> Ending {
+        let mut reason = explain(error);
+        if reason == GONE && self.unproved.is_some_and(|began| began.elapsed() < REFUSED) {
+            reason.push_str("; if it was started with --key FILE, give the key here too instead of --unencrypted");
+        }
+        Ending::Broken(reason)
+    }
+
     /// Ends the stream, and waits for as long as the receiver takes what is left of it.
     async fn finish(&mut self) -> Ending {
         if let Err(error) = self.channel.finish().await {
-            return Ending::Broken(explain(&error));
+            return self.broken(&error);
         }
         let (mut left, mut since) = (self.channel.messages().unacknowledged(), Instant::now());
         loop {
             match timeout(LOOK, self.channel.closed_by_peer()).await {
                 Ok(Ok(())) => return Ending::Ended,
-                Ok(Err(error)) => return Ending::Broken(explain(&error)),
+                Ok(Err(error)) => return self.broken(&error),
                 Err(_) => self.tick(),
             }
             let now = self.channel.messages().unacknowledged();
@@ -213,7 +228,7 @@ impl Sender {
 /// Text of an error.
 fn explain(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "the receiver is gone".to_owned(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => GONE.to_owned(),
         _ => error.to_string(),
     }
 }
