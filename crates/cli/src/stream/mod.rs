@@ -49,8 +49,8 @@ pub enum StreamCommand {
 /// End of the help of `send`.
 const SEND_EXAMPLES: &str = "\
 Examples:
-  ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004 --key stream.key
-  ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004 --key stream.key
+  ffmpeg -re -i video.mp4 -c copy -f mpegts -flush_packets 1 -pes_payload_size 0 - | anabranch stream send server.example:5004 --key stream.key --latency 300ms
+  ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -f mpegts -flush_packets 1 - | anabranch stream send server.example:5004 --key stream.key --latency 1s
 
 Exit codes: 0 the whole stream was sent, or a signal ended it; 1 the connection broke; 2 an argument is wrong.
 See docs/stream.md.";

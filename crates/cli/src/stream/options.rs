@@ -56,7 +56,7 @@ pub struct EndOptions {
     #[arg(long)]
     pub unencrypted: bool,
     /// Deadline of a message beyond the delay of the fastest: missing data is abandoned by the receiver, late data
-    /// dropped by the sender
+    /// dropped by the sender; give the same at both ends
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = latency)]
     pub latency: Duration,
     /// Send or receive a plain byte stream, unencrypted, for a peer other than `anabranch stream`, such as ffmpeg
