@@ -4,7 +4,7 @@ use anabranch_system::open_at_once;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,9 @@ pub enum PrivateFileError {
     /// Others may read it too.
     #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
     Permissions(u32),
+    /// A directory or a device.
+    #[error("it is not a regular file")]
+    Kind,
     /// A FIFO that nobody writes to, or whose writer is silent.
     #[error("it is a pipe from which nothing came; give a file")]
     Silent,
@@ -50,6 +53,10 @@ pub(super) fn read_up_to(path: &Path, longest: u64) -> Result<String, PrivateFil
     // To open a FIFO would wait for its writer.
     let file = open_at_once(path)?;
     let metadata = file.metadata()?;
+    let kind = metadata.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(PrivateFileError::Kind);
+    }
     let mode = metadata.permissions().mode() & 0o777;
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY");
     let others = if is_credential(path, directory.as_deref()) { 0o037 } else { 0o077 };
@@ -113,6 +120,14 @@ mod tests {
         writer.write_all(b"secret\n").expect("there is room");
         drop(writer);
         assert_eq!(read(Path::new(&path)).expect("a text"), "secret\n");
+    }
+
+    #[test]
+    fn a_device_and_a_directory_are_no_files_whose_mode_should_be_changed() {
+        for path in ["/dev/null", "/tmp"] {
+            let outcome = read(Path::new(path));
+            assert!(matches!(outcome, Err(PrivateFileError::Kind)), "{path}: {outcome:?}");
+        }
     }
 
     #[test]
