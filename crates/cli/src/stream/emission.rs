@@ -32,6 +32,8 @@ pub struct Emission {
     began: Option<Instant>,
     /// Instant of the stream's time 0.
     anchor: Option<Instant>,
+    /// By how much pauses of the source have shifted it.
+    behind: Duration,
     /// The greatest time stamp so far.
     reached: Duration,
     last: Option<Instant>,
@@ -71,6 +73,8 @@ pub struct EmissionReport {
     pub dropped_bytes: u64,
     /// Number of times that the source was behind its time stamps.
     pub pauses: u64,
+    /// By how much the stream runs behind what it was at its beginning, since the source paused.
+    pub behind_ms: f64,
     /// Longest delay of a message here beyond its time.
     pub longest_wait_ms: f64,
     /// Input bytes that belong to no message.
@@ -109,6 +113,7 @@ impl Emission {
             patience,
             began,
             anchor: None,
+            behind: Duration::ZERO,
             reached: Duration::ZERO,
             last: None,
             sent: 0,
@@ -135,6 +140,7 @@ impl Emission {
                 let anchor = *self.anchor.get_or_insert(now.checked_sub(time).unwrap_or(now));
                 if came > anchor + time + PAUSE {
                     self.pauses += 1;
+                    self.behind += came.saturating_duration_since(anchor + time);
                     self.anchor = came.checked_sub(time);
                     came
                 } else {
@@ -209,6 +215,7 @@ impl Emission {
             dropped: self.all_dropped()[0],
             dropped_bytes: self.all_dropped()[1],
             pauses: self.pauses,
+            behind_ms: self.behind.as_secs_f64() * 1e3,
             longest_wait_ms: self.longest_wait.as_secs_f64() * 1e3,
             skipped_bytes: counters.skipped_bytes,
             null_packets: counters.null_packets,
@@ -246,7 +253,11 @@ impl EmissionReport {
             self.dropped, self.dropped_bytes, self.longest_wait_ms
         );
         if self.pauses > 0 {
-            let _ = writeln!(text, "pauses    {} of the source, which was behind its own time stamps", self.pauses);
+            let _ = writeln!(
+                text,
+                "pauses    {} of the source, which was behind its own time stamps: since then the stream runs {:.0} ms behind",
+                self.pauses, self.behind_ms
+            );
         }
         if self.skipped_bytes > 0 {
             let _ = writeln!(text, "skipped   {} bytes that belong to nothing", self.skipped_bytes);
@@ -283,7 +294,11 @@ mod tests {
         // It arrives 500 ms after its time: from here on all times are shifted by that.
         assert_eq!(emission.plan(&piece(1, Some(80)), after(580), after(580)), sends(580, 580));
         assert_eq!(emission.plan(&piece(1, Some(120)), after(620), after(620)), sends(620, 620));
-        assert_eq!(emission.report(("tcp", None), (None, CutCounters::default()), Vec::new()).pauses, 1);
+        let report = emission.report(("tcp", None), (None, CutCounters::default()), Vec::new());
+        assert_eq!((report.pauses, report.behind_ms), (1, 500.0));
+        assert!(report.text().contains(
+            "1 of the source, which was behind its own time stamps: since then the stream runs 500 ms behind"
+        ));
     }
 
     #[test]
