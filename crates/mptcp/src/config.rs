@@ -205,9 +205,9 @@ pub struct ConnectionConfig {
     pub initial_path: InitialPath,
     /// The receive buffer, shared by all subflows.
     pub receive_buffer: BufferSize,
-    /// The size of the receive buffer of a stream of bytes before [`crate::Endpoint::open_receive_buffer`], in bytes, for peers
-    /// that have yet to show who they are; none: as `receive_buffer` says from the start.
-    pub receive_buffer_at_first: Option<u64>,
+    /// The size of the receive buffer of a stream of bytes before [`crate::Endpoint::open_receive_buffer`], in KiB, for peers
+    /// that have yet to show who they are; 0: as `receive_buffer` says from the start.
+    pub receive_buffer_at_first: u8,
     /// Restrictions of the receiving side.
     pub receiver: ReceiverConfig,
     /// Limit of bytes written and not yet acknowledged at data level; with `send_buffer_max` the one it begins with.
@@ -257,6 +257,11 @@ pub struct ConnectionConfig {
 }
 
 impl ConnectionConfig {
+    /// [`Self::receive_buffer_at_first`] in bytes.
+    pub(crate) fn bytes_at_first(&self) -> u64 {
+        u64::from(self.receive_buffer_at_first) * 1024
+    }
+
     /// The default settings with these policies.
     pub fn new(policies: Policies) -> Self {
         Self {
@@ -265,7 +270,7 @@ impl ConnectionConfig {
             deny_join_initial: false,
             initial_path: InitialPath::default(),
             receive_buffer: BufferSize::Auto { initial: 128 * 1024, max: 6 * 1024 * 1024 },
-            receive_buffer_at_first: None,
+            receive_buffer_at_first: 0,
             receiver: ReceiverConfig::default(),
             send_buffer: 4 * 1024 * 1024,
             send_buffer_max: 0,

@@ -299,10 +299,10 @@ impl ReceiveBuffer {
         Self { charge_out_of_order, ..self }
     }
 
-    /// Begins with no more than `size` bytes; less than 1 counts as 1.
+    /// Begins with no more than `size` bytes; 0: as it is.
     #[must_use]
     pub fn beginning_with(self, size: u64) -> Self {
-        let size = self.size.min(size.max(1));
+        let size = if size == 0 { self.size } else { self.size.min(size) };
         Self { size, right_edge: size, ..self }
     }
 

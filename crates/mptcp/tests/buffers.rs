@@ -154,7 +154,7 @@ fn readers_that_stop_hold_no_more_than_the_memory_and_their_initial_buffers_and_
 
 #[test]
 fn a_receive_buffer_that_is_small_at_first_stays_so_until_it_is_opened_and_then_takes_all() {
-    let small = ConnectionConfig { receive_buffer_at_first: Some(4 * KIB), ..growing(None) };
+    let small = ConnectionConfig { receive_buffer_at_first: 4, ..growing(None) };
     let mut pair = pair(small);
     pair.reading[1] = false;
     let id = open(&mut pair, growing(None));
@@ -182,7 +182,7 @@ fn a_receive_buffer_that_is_small_at_first_stays_so_until_it_is_opened_and_then_
 
 #[test]
 fn out_of_order_data_before_a_small_buffer_is_opened_is_held_within_it() {
-    let small = ConnectionConfig { receive_buffer_at_first: Some(4 * KIB), ..growing(None) };
+    let small = ConnectionConfig { receive_buffer_at_first: 4, ..growing(None) };
     let mut pair = pair(small);
     let id = open(&mut pair, growing(None));
     // The first segment with data is lost, again and again.

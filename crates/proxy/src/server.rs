@@ -28,8 +28,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// The receive buffer of a client that has not proven the key, in bytes: more than its first message (48) and the longest request.
-const UNPROVEN_BUFFER: u64 = 4 * 1024;
+/// The receive buffer of a client that has not proven the key, in KiB: more than its first message (48) and the longest request.
+const UNPROVEN_BUFFER: u8 = 4;
 
 /// Where clients are connected to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl Server {
     pub fn bind(stacks: &[Stack], config: ServerConfig) -> Result<Self, ListenError> {
         let mut connection = config.connection;
         // Whoever has no key gets no room to fill.
-        connection.receive_buffer_at_first = config.terms.keys.is_some().then_some(UNPROVEN_BUFFER);
+        connection.receive_buffer_at_first = if config.terms.keys.is_some() { UNPROVEN_BUFFER } else { 0 };
         let listen = |stack: &Stack| {
             let listener = stack.listen(config.port, connection.clone())?;
             Ok((listener, stack.runtime().clone()))

@@ -69,7 +69,10 @@ impl Connection {
 
     /// The receive buffer is what the settings say from now on, and no longer what it was at first.
     pub fn open_receive_buffer(&mut self) {
-        let Some(at_first) = self.config.receive_buffer_at_first.filter(|_| self.receives_little()) else { return };
+        if !self.receives_little() {
+            return;
+        }
+        let at_first = self.config.bytes_at_first();
         let (BufferSize::Fixed(size) | BufferSize::Auto { initial: size, .. }) = self.config.receive_buffer;
         self.receiver.buffer.enlarge(size.max(at_first.saturating_add(1)));
         self.update_window();

@@ -72,7 +72,7 @@ impl Connection {
     /// Whether the receive buffer is no larger than it may be at first. Once opened it stays larger.
     #[inline]
     pub(super) fn receives_little(&self) -> bool {
-        self.config.receive_buffer_at_first.is_some_and(|most| self.receiver.buffer.size() <= most)
+        self.receiver.buffer.size() <= self.config.bytes_at_first()
     }
 
     /// The largest receive buffer for which there is memory, in bytes.

@@ -23,7 +23,7 @@ impl DataReceiver {
     pub fn new(config: &ConnectionConfig) -> Self {
         Self {
             buffer: ReceiveBuffer::new(config.receive_buffer)
-                .beginning_with(config.receive_buffer_at_first.unwrap_or(u64::MAX))
+                .beginning_with(config.bytes_at_first())
                 .charging_out_of_order(config.receiver.charge_out_of_order),
             advertised_edge: 0,
             pending_mappings: PendingMappings::default(),
