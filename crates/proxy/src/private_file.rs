@@ -27,7 +27,7 @@ pub enum PrivateFileError {
     #[error("others may read it (mode {0:03o}); run `chmod 600` on it")]
     Permissions(u32),
     /// A directory or a device.
-    #[error("it is not a regular file")]
+    #[error("it is a directory or a device, and no regular file")]
     Kind,
     /// A FIFO that nobody writes to, or whose writer is silent.
     #[error("it is a pipe from which nothing came; give a file")]
