@@ -8,7 +8,7 @@ use crate::outside::Outside;
 use crate::question;
 use crate::share::{Crowd, Owner, gives_way};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_system::SocketError;
+use anabranch_system::{SocketError, is_out_of_descriptors};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -32,9 +32,6 @@ const MOST_TARGETS: usize = 1_024;
 const BUFFER: usize = 1 << 16;
 /// Most concurrent DNS queries over TCP.
 const MOST_QUESTIONS: usize = 256;
-/// Errors of Linux: too many open files of the process, and of the host (errno(3)).
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
 /// Datagrams read from a socket before yielding.
 const AT_ONCE: usize = 64;
 
@@ -488,11 +485,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// Whether the process or the host may open no more files.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
 /// Why the kernel refused a datagram, if the program is to be told.

@@ -3,6 +3,7 @@
 use anabranch_mptcp::CloseCause;
 use anabranch_mptcp::OperationError;
 use anabranch_stack::ConnectError;
+use anabranch_system::is_out_of_descriptors;
 use std::io;
 
 /// The answer of our server that has no room: among those that SOCKS5 has not assigned.
@@ -28,9 +29,6 @@ pub enum Failure {
     /// Our server has as many connections as it may have.
     ServerFull,
 }
-
-/// errno(3) ENFILE and EMFILE: the system, or this process, may open no more files.
-const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
 impl Failure {
     /// REP of a SOCKS5 reply.
@@ -109,7 +107,7 @@ impl From<ConnectError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        if error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code)) {
+        if is_out_of_descriptors(&error) {
             return Self::NoDescriptors;
         }
         match error.kind() {

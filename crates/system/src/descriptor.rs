@@ -1,6 +1,6 @@
 //! File descriptors: in the runtime, their limit, and those of files that may be pipes.
 
-use nix::libc::O_NONBLOCK;
+use nix::libc::{EMFILE, ENFILE, O_NONBLOCK};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -36,6 +36,11 @@ pub fn poll_readable<'a>(
     // The kernel reports a device that is gone by EPOLLERR alone, which counts as closed for writing and not as readable.
     let _closed = ready!(descriptor.poll_write_ready(context))?;
     Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+/// Whether a descriptor was not opened because this process or the host may open no more files (errno(3), EMFILE and ENFILE).
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
 /// Opens a file for reading without waiting for a writer, if it is a FIFO (fifo(7)). Where nothing has come yet, reading it is

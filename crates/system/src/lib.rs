@@ -20,7 +20,7 @@ mod write_joined;
 pub use capabilities::{Capability, keep_only};
 pub use channel::Channel;
 pub use clock::Clock;
-pub use descriptor::{open_at_once, poll_readable, watch};
+pub use descriptor::{is_out_of_descriptors, open_at_once, poll_readable, watch};
 pub use memory::memory;
 pub use namespace::{Namespace, command_in, namespace_cookie};
 pub use needs::{Need, missing};
