@@ -54,11 +54,17 @@ impl Connection {
             length = self.narrowest_subflow_window().map_or(length, |narrowest| length.min(narrowest));
         }
         let partial = length < u64::from(mss);
-        let outstanding = self.sender.data_nxt > self.sender.una();
-        if partial && outstanding && self.sender.nagle && !self.life.write_closed() && length == unsent {
+        if partial && self.sender.nagle && !self.life.write_closed() && length == unsent && self.is_data_in_flight() {
             return None; // Nagle (RFC 9293, section 3.7.4)
         }
         Some(length)
+    }
+
+    /// Whether data without a DATA_ACK is outstanding on a subflow. What the subflows acknowledged may wait long for its DATA_ACK:
+    /// Linux sends it with the next segment if the application had the connection locked when the data arrived.
+    fn is_data_in_flight(&self) -> bool {
+        let carried = |subflow: &Subflow| !subflow.scoreboard.is_idle() || subflow.scoreboard.has_unsent();
+        self.sender.data_nxt > self.sender.una() && self.subflows.iter().any(carried)
     }
 
     /// The smallest window of any subflow's own that is not closed. It may be smaller than the connection's (RFC 8684,
@@ -163,6 +169,8 @@ mod tests {
         // RFC 9293, section 3.7.4.
         let length = |outstanding: bool, change: fn(&mut Connection)| {
             let mut connection = waiting(1_500, 50_000, 60_000);
+            let subflow = connection.subflow_mut(SubflowId(0)).unwrap();
+            subflow.push(0, Bytes::from(vec![0; 1_000]), SendKind::New);
             connection.sender.data_nxt = 1_000;
             connection.sender.buffer.acknowledge(if outstanding { 999 } else { 1_000 });
             connection.sender.nagle = true;
@@ -172,6 +180,10 @@ mod tests {
         assert_eq!((length(true, |_| {}), length(false, |_| {})), (None, Some(500)));
         assert_eq!(length(true, |connection| connection.sender.nagle = false), Some(500));
         assert_eq!(length(true, |connection| assert!(connection.life.close_writing())), Some(500));
+        let acknowledge_on_subflow = |connection: &mut Connection| {
+            assert!(connection.subflow_mut(SubflowId(0)).unwrap().take_unsent().is_some());
+        };
+        assert_eq!(length(true, acknowledge_on_subflow), Some(500), "only the DATA_ACK is missing");
     }
 
     #[test]
