@@ -120,17 +120,19 @@ impl Outcome {
         })
     }
 
-    /// Whether all measured stacks are within the limits.
+    /// Whether all stacks are within the limits. One of which every run was abandoned is not; one that the host does not have is not
+    /// judged.
     pub fn holds(&self) -> bool {
         let judged: &[Stack] = if self.quick { &[Stack::Ours] } else { &[Stack::Ours, Stack::Kernel] };
-        judged.iter().filter_map(|stack| self.verdict(*stack)).all(|verdict| verdict.holds())
+        let tried = |stack: &&Stack| self.rows.iter().any(|row| row.of(**stack).is_some());
+        judged.iter().filter(tried).all(|stack| self.verdict(*stack).is_some_and(|verdict| verdict.holds()))
     }
 
     /// Remarks below the table, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         for (stack, name) in [(Stack::Ours, "our stack"), (Stack::Kernel, "Linux")] {
-            remarks.extend(self.verdict(stack).map(|verdict| format!("{name}: {}", verdict.sentence())));
+            remarks.extend(self.judged(stack).map(|said| format!("{name}: {said}")));
         }
         remarks.extend(self.no_kernel.as_ref().map(|reason| format!("Linux was skipped: {reason}")));
         remarks.extend(self.pauses());
@@ -139,6 +141,13 @@ impl Outcome {
             self.repeated, self.given_up
         ));
         remarks
+    }
+
+    /// The verdict on a stack in one sentence; none if it was not tried.
+    fn judged(&self, stack: Stack) -> Option<String> {
+        self.rows.iter().find_map(|row| row.of(stack))?;
+        let nothing = || "all runs were abandoned, nothing was compared".to_owned();
+        Some(self.verdict(stack).map_or_else(nothing, |verdict| verdict.sentence()))
     }
 
     /// Remark on the longest stalls, and on segments that Linux dropped after their acknowledgement.
@@ -225,5 +234,16 @@ mod tests {
         assert!(outcome(&better).holds());
         let worse = [0.01, -0.02, 0.03, -0.04, 0.04, -0.05, 0.07, 0.08, -0.16, 0.9];
         assert!(!outcome(&worse).holds());
+    }
+
+    #[test]
+    fn a_stack_whose_runs_were_all_abandoned_does_not_hold() {
+        let mut abandoned = outcome(&[0.0, 0.0]);
+        for row in &mut abandoned.rows {
+            row.ours.as_mut().unwrap().emulated.clear();
+        }
+        assert!(!abandoned.holds());
+        assert_eq!(abandoned.remarks()[0], "our stack: all runs were abandoned, nothing was compared");
+        assert!(abandoned.rows.iter().all(|row| row.kernel.is_none()), "which is not judged");
     }
 }
