@@ -19,8 +19,11 @@ fn ipv4(path: u8, host: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, path, host).into()
 }
 
+/// The path's number has the digits that it has in IPv4: path 10 is fd00:10::.
 fn ipv6(path: u8, host: u8) -> IpAddr {
-    Ipv6Addr::new(0xfd00, u16::from(path), 0, 0, 0, 0, 0, u16::from(host)).into()
+    let path = u16::from(path);
+    let digits = path / 100 * 0x100 + path / 10 % 10 * 0x10 + path % 10;
+    Ipv6Addr::new(0xfd00, digits, 0, 0, 0, 0, 0, u16::from(host)).into()
 }
 
 /// The client's addresses on a path, IPv4 and IPv6.
@@ -41,4 +44,18 @@ pub fn server() -> [IpAddr; 2] {
 /// The networks of a path, IPv4 and IPv6.
 pub fn prefixes(path: u8) -> [Prefix; 2] {
     [Prefix { address: ipv4(path, 0), bits: IPV4_BITS }, Prefix { address: ipv6(path, 0), bits: IPV6_BITS }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_the_same_digits_in_both_families() {
+        for (path, v4, v6) in
+            [(1, "10.0.1.1", "fd00:1::1"), (10, "10.0.10.1", "fd00:10::1"), (255, "10.0.255.1", "fd00:255::1")]
+        {
+            assert_eq!(client(path).map(|address| address.to_string()), [v4, v6]);
+        }
+    }
 }
