@@ -201,11 +201,12 @@ fn processes(hosts: &[&Namespace]) -> Vec<Pid> {
     entries.flatten().filter_map(inside).filter(|process| *process != Pid::this()).collect()
 }
 
-/// The name of a path's device.
+/// The name of a path's device: the path's, if the kernel accepts it and it is not what another path's device may get instead.
 fn device_name(number: usize, path: &str) -> String {
     let possible = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
-    let taken = ["lo", ".", "..", "all", "default"];
-    if (1..=15).contains(&path.len()) && path.bytes().all(possible) && !taken.contains(&path) {
+    let reserved = ["lo", ".", "..", "all", "default"].contains(&path)
+        || path.strip_prefix("path").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+    if (1..=15).contains(&path.len()) && path.bytes().all(possible) && !reserved {
         path.to_owned()
     } else {
         format!("path{number}")
@@ -396,7 +397,7 @@ mod tests {
     #[test]
     fn a_device_is_called_after_its_path_where_the_kernel_takes_the_name() {
         assert_eq!(device_name(1, "wifi"), "wifi");
-        for name in ["", "a name", "lo", "a/b", "a:b", "all", "of_sixteen_bytes", "wïfi"] {
+        for name in ["", "a name", "lo", "a/b", "a:b", "all", "of_sixteen_bytes", "wïfi", "path2"] {
             assert_eq!(device_name(3, name), "path3", "{name}");
         }
     }
