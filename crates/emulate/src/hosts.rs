@@ -379,9 +379,9 @@ fn server_script(config: &HostsConfig) -> Script<'_> {
         script.route(SERVER_DEVICE, "default", source, "");
     }
     for (path, _) in (1u8..).zip(&config.paths) {
-        for source in address::server_on(path) {
-            script.address(SERVER_DEVICE, source);
-            script.route(SERVER_DEVICE, &network(path, source), source, "");
+        // No route of their own: a socket that is bound to none answers from the server's address.
+        for address in address::server_on(path) {
+            script.address(SERVER_DEVICE, address);
         }
     }
     if config.mptcp {

@@ -67,7 +67,8 @@ impl Programs {
                 };
                 let options = format!("latency={latency}&transtype=live");
                 let caller = format!("srt://{}:{BETWEEN}?mode=caller&{options}", on(place));
-                [words([from, caller]), words([format!("srt://:{BETWEEN}?mode=listener&{options}"), to])]
+                let listener = format!("srt://{}:{BETWEEN}?mode=listener&{options}", on(place));
+                [words([from, caller]), words([listener, to])]
             }
             Self::Rist(paths) | Self::RistTwice(paths) => {
                 let weight = if matches!(self, Self::Rist(_)) { 5 } else { 0 };

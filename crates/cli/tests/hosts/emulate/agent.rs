@@ -55,7 +55,7 @@ fn echo() {
     }
 }
 
-/// Sends probes in sequence; prints the RTT of each answered one in µs.
+/// Sends probes in sequence; prints the RTT in µs of each that is answered from the server's own address.
 fn ping(from: IpAddr, to: IpAddr, count: u32) {
     let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
     socket.set_read_timeout(Some(PATIENCE)).expect("a time");
@@ -63,8 +63,8 @@ fn ping(from: IpAddr, to: IpAddr, count: u32) {
         let sent = Instant::now();
         socket.send_to(&probe.to_be_bytes(), (to, PORT)).expect("there is a route");
         let mut answer = [0; 4];
-        while let Ok(4) = socket.recv(&mut answer) {
-            if u32::from_be_bytes(answer) == probe {
+        while let Ok((4, answerer)) = socket.recv_from(&mut answer) {
+            if u32::from_be_bytes(answer) == probe && anabranch_emulate::address::server().contains(&answerer.ip()) {
                 let line = format!("{}\n", sent.elapsed().as_micros());
                 std::io::stdout().write_all(line.as_bytes()).expect("somebody reads");
                 break;
