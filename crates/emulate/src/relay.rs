@@ -23,6 +23,11 @@ const BATCH: usize = 32;
 /// Least mean time from one turn to the next, as network interfaces moderate their interrupts. A turn for each packet
 /// would take most of a core at 300 Mbit/s, from the programs that are emulated, and wake them for each packet too.
 const MODERATION: Duration = Duration::from_micros(100);
+/// Longest time for which the thread sleeps, so that it knows for how long it did not run while its hosts had packets.
+const HEARTBEAT: Duration = Duration::from_millis(50);
+/// Time between two heartbeats from which on the thread counts as stopped. A packet that waits for it in a device has no time of arrival,
+/// and the links compute its delay from the time at which it is read.
+const STOPPED: Duration = Duration::from_millis(100);
 /// Turns that may follow each other at once after a lull, so that a sparse flow never waits.
 const CREDIT: u64 = 4;
 
@@ -57,6 +62,8 @@ pub struct Report {
     pub network: NetworkCounters,
     /// How late packets left.
     pub lateness: Lateness,
+    /// The longest time for which the thread did not run, if that was over 100 ms: its process was stopped, or had no processor.
+    pub stopped: Option<Duration>,
     /// How often the thread looked for packets and for events that are due.
     pub turns: u64,
     /// The thread's scheduling priority.
@@ -92,6 +99,8 @@ impl Relay {
             ports: vec![PortReport::default(); descriptors.len()],
             capture,
             lateness: Lateness::default(),
+            stopped: None,
+            last_heartbeat: clock.now(),
             next_turn: Instant::ZERO,
             turns: 0,
             stop: Arc::clone(&stop),
@@ -135,6 +144,8 @@ struct Worker {
     ports: Vec<PortReport>,
     capture: Option<Capture>,
     lateness: Lateness,
+    stopped: Option<Duration>,
+    last_heartbeat: Instant,
     /// When the next turn may begin.
     next_turn: Instant,
     turns: u64,
@@ -164,28 +175,29 @@ impl Worker {
         let mut more = false;
         loop {
             self.deliver(&descriptors);
-            let until = if more {
-                Some(Duration::ZERO)
+            let until = if std::mem::take(&mut more) {
+                Duration::ZERO
             } else {
                 self.rest();
                 self.wait()
             };
-            match ppoll(
-                &mut watched,
-                until.map(|span| TimeSpec::from(std::time::Duration::from_nanos(span.as_nanos()))),
-                None,
-            ) {
-                Ok(_) | Err(Errno::EINTR) => {}
+            let until = std::time::Duration::from_nanos(until.as_nanos());
+            let ready = match ppoll(&mut watched, Some(TimeSpec::from(until)), None) {
+                Ok(ready) => ready,
+                Err(Errno::EINTR) => 0,
                 Err(error) => return Err(error.into()),
-            }
+            };
             let now = self.clock.now();
+            self.note_heartbeat(now);
+            if ready == 0 && now < self.network.poll_timeout() {
+                continue;
+            }
             self.count_turn(now);
             self.network.handle_timeout(now);
             self.deliver(&descriptors);
             if watched.first().is_some_and(|stop| stop.any() == Some(true)) {
                 return self.finish(priority);
             }
-            more = false;
             for place in (0..places.len()).rev() {
                 let ready = watched.get(place + 1).is_some_and(|port| port.any() != Some(false));
                 let Some(&port) = places.get(place).filter(|_| ready) else { continue };
@@ -201,6 +213,14 @@ impl Worker {
         }
     }
 
+    fn note_heartbeat(&mut self, now: Instant) {
+        let between = now.since(self.last_heartbeat);
+        if between > STOPPED {
+            self.stopped = self.stopped.max(Some(between));
+        }
+        self.last_heartbeat = now;
+    }
+
     fn count_turn(&mut self, now: Instant) {
         self.turns += 1;
         self.next_turn = (self.next_turn + MODERATION).max(now - MODERATION * CREDIT);
@@ -214,10 +234,9 @@ impl Worker {
         }
     }
 
-    /// The time until the next event; `None` if there is none.
-    fn wait(&self) -> Option<Duration> {
-        let due = self.network.poll_timeout();
-        (due != Instant::NEVER).then(|| due.since(self.clock.now()))
+    /// The time until the next event or the next heartbeat.
+    fn wait(&self) -> Duration {
+        self.network.poll_timeout().since(self.clock.now()).min(HEARTBEAT)
     }
 
     /// Reads a limited number of packets from a port.
@@ -272,6 +291,7 @@ impl Worker {
             network: self.network.counters(),
             ports: self.ports,
             lateness: self.lateness,
+            stopped: self.stopped,
             turns: self.turns,
             priority,
             not_captured: self.capture.map(Capture::finish).transpose()?,

@@ -122,5 +122,6 @@ fn next<R: RealTimeRun>(waiting: &mut Vec<(R, u32)>, carried: f64, running: usiz
 /// Whether links were fast enough for a valid run.
 fn on_time(report: &Report) -> bool {
     let refused: u64 = report.ports.iter().map(|port| port.not_taken).sum();
-    refused == 0 && report.network.overruns == 0 && report.lateness.late_share() <= LATE_SHARE
+    let late = report.stopped.is_some() || report.lateness.late_share() > LATE_SHARE;
+    refused == 0 && report.network.overruns == 0 && !late
 }

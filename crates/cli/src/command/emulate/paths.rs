@@ -139,6 +139,12 @@ fn warnings(report: &Report, unread: u64) -> Vec<String> {
             "the machine was too busy: {share:.1} % of the packets were more than 1 ms late; run it again alone"
         ));
     }
+    if let Some(stopped) = report.stopped {
+        warnings.push(format!(
+            "the emulation stood still for up to {}, since its process was stopped or the machine was too busy; run it again",
+            readable(stopped)
+        ));
+    }
     let not_taken: u64 = report.ports.iter().map(|port| port.not_taken).sum();
     let lost = unread + not_taken + report.network.overruns;
     if lost > 0 {
@@ -190,6 +196,7 @@ fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending:
         "ports": ports,
         "no_route": report.network.no_route,
         "malformed": report.network.malformed,
+        "stopped_us": report.stopped.map_or(0.0, |time| time.as_secs_f64() * 1e6),
         "lost_outside_links": unread + report.network.overruns,
         "lateness": {
             "packets": lateness.count(),
