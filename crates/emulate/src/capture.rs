@@ -56,15 +56,23 @@ impl Capture {
         self.not_written += u64::from(self.entries.try_send(entry).is_err());
     }
 
-    /// Completes the file. Returns the number of packets that are missing because the disk was too slow.
-    ///
-    /// # Errors
-    /// An error of writing.
-    pub(super) fn finish(self) -> io::Result<u64> {
+    /// Completes the file.
+    pub(super) fn finish(self) -> Captured {
         drop(self.entries);
-        let outcome = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        outcome.map(|()| self.not_written)
+        match self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(()) => Captured { missing: self.not_written, error: None },
+            Err(error) => Captured { missing: self.not_written, error: Some(error.to_string()) },
+        }
     }
+}
+
+/// What became of a capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Captured {
+    /// Packets that are missing because the disk was too slow or writing had ended.
+    pub missing: u64,
+    /// Why writing ended early; what was written before is in the file, except its end.
+    pub error: Option<String>,
 }
 
 fn write(mut writer: Writer<BufWriter<File>>, interfaces: &[Interface], waiting: &Receiver<Entry>) -> io::Result<()> {

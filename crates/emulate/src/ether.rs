@@ -1,7 +1,7 @@
 //! The thread that runs the air between the hosts' network devices in real time.
 
 use super::air::{Air, AirCounters, AntennaId};
-use super::capture::Capture;
+use super::capture::{Capture, Captured};
 use anabranch_policy::time::Instant;
 use anabranch_system::Clock;
 use anabranch_system::raise_priority;
@@ -49,8 +49,8 @@ pub struct EtherReport {
     pub antennas: Vec<AntennaReport>,
     /// The duration of the run.
     pub time: anabranch_policy::time::Duration,
-    /// Packets missing from the capture because the disk was too slow; `None` without a capture.
-    pub not_captured: Option<u64>,
+    /// What became of the capture; `None` without one.
+    pub captured: Option<Captured>,
 }
 
 /// The IP packet in an Ethernet frame, if any.
@@ -136,8 +136,8 @@ impl Worker {
     fn run(mut self, descriptors: &[OwnedFd]) -> io::Result<EtherReport> {
         self.work(descriptors)?;
         let time = self.clock.now().since(Instant::ZERO);
-        let not_captured = self.capture.map(Capture::finish).transpose()?;
-        Ok(EtherReport { air: lock(&self.air).counters(), antennas: self.antennas, time, not_captured })
+        let captured = self.capture.map(Capture::finish);
+        Ok(EtherReport { air: lock(&self.air).counters(), antennas: self.antennas, time, captured })
     }
 
     fn work(&mut self, descriptors: &[OwnedFd]) -> io::Result<()> {

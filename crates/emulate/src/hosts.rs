@@ -25,6 +25,8 @@ const DEVICE_QUEUE: u32 = 10_000;
 const ENDPOINTS: usize = 8;
 /// The routing table of path 1.
 const TABLES: u32 = 1_000;
+/// Bytes of the least MTU with which a device has IPv6 (RFC 8200, section 5).
+const IPV6_LEAST_MTU: u16 = 1_280;
 /// Whether new devices configure link-local addresses; 1 disables that.
 pub(super) const NO_ADDRESSES: &str = "/proc/sys/net/ipv6/conf/default/addr_gen_mode";
 /// Time between SIGTERM and SIGKILL.
@@ -286,7 +288,7 @@ pub(super) fn ip(family: &str, commands: &str) -> Result<(), HostsError> {
 /// address.
 struct Script<'a> {
     ipv4: String,
-    /// Empty if the kernel has no IPv6.
+    /// Empty if the kernel has no IPv6, or the MTU is too low for it.
     ipv6: String,
     has_ipv6: bool,
     congestion: Option<&'a str>,
@@ -294,7 +296,7 @@ struct Script<'a> {
 
 impl<'a> Script<'a> {
     fn new(config: &'a HostsConfig) -> Self {
-        let has_ipv6 = Path::new("/proc/sys/net/ipv6").exists();
+        let has_ipv6 = Path::new("/proc/sys/net/ipv6").exists() && config.mtu >= IPV6_LEAST_MTU;
         let ipv4 = "link set lo up\n".to_owned();
         Self { ipv4, ipv6: String::new(), has_ipv6, congestion: config.congestion.as_deref() }
     }

@@ -22,7 +22,7 @@ mod session;
 mod tests;
 
 pub use air::{Air, AirCounters, AntennaId, ChannelId, ChannelModel, Hardware, Landing};
-pub use capture::Capture;
+pub use capture::{Capture, Captured};
 pub use ether::{AntennaReport, Ether, EtherReport};
 pub use frame::Frame;
 pub use hosts::{Hosts, HostsConfig, HostsError};

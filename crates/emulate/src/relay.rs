@@ -1,6 +1,6 @@
 //! The thread that runs a network between descriptors in real time.
 
-use super::capture::Capture;
+use super::capture::{Capture, Captured};
 use super::lateness::Lateness;
 use super::network::{Network, NetworkCounters, PortId};
 use anabranch_policy::time::{Duration, Instant};
@@ -68,8 +68,8 @@ pub struct Report {
     pub turns: u64,
     /// The thread's scheduling priority.
     pub priority: Priority,
-    /// Packets missing from the capture; `None` without a capture.
-    pub not_captured: Option<u64>,
+    /// What became of the capture; `None` without one.
+    pub captured: Option<Captured>,
 }
 
 /// A network running in its own thread, which ends when this is dropped.
@@ -294,7 +294,7 @@ impl Worker {
             stopped: self.stopped,
             turns: self.turns,
             priority,
-            not_captured: self.capture.map(Capture::finish).transpose()?,
+            captured: self.capture.map(Capture::finish),
         })
     }
 }

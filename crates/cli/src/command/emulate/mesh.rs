@@ -1,7 +1,7 @@
 //! `emulate` on an ad-hoc network: a program at M1 of the paper's mesh. Its eight nodes are network namespaces with a
 //! router each, connected by emulated radios on each channel.
 
-use super::options::{EmulateOptions, programs_with, setting};
+use super::options::{EmulateOptions, missing_in_capture, programs_with, setting};
 use crate::console::remark;
 use anabranch_emulate::{
     AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
@@ -83,8 +83,8 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
             scenario.name, options.seed, counters.frames, counters.landed, counters.refused, counters.undelivered
         ));
     }
-    if let Some(missing) = report.not_captured.filter(|missing| *missing > 0) {
-        remark(&format!("warning: {missing} packets are missing in the capture, since the disk was too slow"));
+    if let Some(warning) = report.captured.as_ref().and_then(missing_in_capture) {
+        remark(&format!("warning: {warning}"));
     }
     match outcome {
         Ok(ending) => Ok(ending.code()),

@@ -1,6 +1,6 @@
 //! Options of `emulate`.
 
-use anabranch_emulate::Programs;
+use anabranch_emulate::{Captured, Programs};
 use anabranch_policy::time::Duration;
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_settings::quantity;
@@ -82,6 +82,17 @@ pub fn setting(text: &str) -> Result<(String, String), Diagnostic> {
     let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let split = split.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
     split.ok_or_else(|| Diagnostic::option(&format!("--sysctl {text}"), "write it like net.ipv4.tcp_sack=0"))
+}
+
+/// What is missing in a capture, for a warning.
+pub fn missing_in_capture(capture: &Captured) -> Option<String> {
+    match &capture.error {
+        Some(error) => Some(format!("the capture ends early, since it could not be written: {error}")),
+        None if capture.missing > 0 => {
+            Some(format!("{} packets are missing in the capture, since the disk was too slow", capture.missing))
+        }
+        None => None,
+    }
 }
 
 /// The programs to run, with their environment.

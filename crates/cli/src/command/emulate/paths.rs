@@ -1,6 +1,6 @@
 //! `emulate` on paths: two hosts connected by the scenario's links.
 
-use super::options::{EmulateOptions, programs_with, setting};
+use super::options::{EmulateOptions, missing_in_capture, programs_with, setting};
 use crate::console::remark;
 use crate::emulation;
 use crate::table;
@@ -150,9 +150,7 @@ fn warnings(report: &Report, unread: u64) -> Vec<String> {
     if lost > 0 {
         warnings.push(format!("{lost} packets were lost outside the links, since the machine was too busy"));
     }
-    if let Some(missing) = report.not_captured.filter(|missing| *missing > 0) {
-        warnings.push(format!("{missing} packets are missing in the capture, since the disk was too slow"));
-    }
+    warnings.extend(report.captured.as_ref().and_then(missing_in_capture));
     warnings
 }
 
