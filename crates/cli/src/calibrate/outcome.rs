@@ -147,7 +147,9 @@ impl Outcome {
     fn judged(&self, stack: Stack) -> Option<String> {
         self.rows.iter().find_map(|row| row.of(stack))?;
         let nothing = || "all runs were abandoned, nothing was compared".to_owned();
-        Some(self.verdict(stack).map_or_else(nothing, |verdict| verdict.sentence()))
+        let sentence = self.verdict(stack).map_or_else(nothing, |verdict| verdict.sentence());
+        let unjudged = if self.quick && stack == Stack::Kernel { ", not judged with --quick" } else { "" };
+        Some(sentence + unjudged)
     }
 
     /// Remark on the longest stalls, and on segments that Linux dropped after their acknowledgement.
