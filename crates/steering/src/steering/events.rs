@@ -34,17 +34,10 @@ impl Steering {
                 self.reconsider_all(now);
             }
             Event::Created { token, endpoints, server } => {
-                self.ended.remove(&token);
-                self.close(now, token);
-                self.open(now, token, role(server), endpoints);
+                self.begin(now, token, endpoints, role(server));
             }
             Event::Established { token, endpoints, server, remote_denies_joins } => {
-                let known = self.connections.get(&token).is_some_and(|known| known.initial == endpoints);
-                self.ended.remove(&token);
-                if !known {
-                    self.close(now, token);
-                }
-                if known || self.open(now, token, role(server), endpoints) {
+                if self.begin(now, token, endpoints, role(server)) {
                     self.establish(now, token, remote_denies_joins);
                 }
             }
@@ -114,6 +107,17 @@ impl Steering {
 }
 
 impl Steering {
+    /// A connection is announced. The first sample may have shown it before, and its subflows are not to be opened twice. Returns
+    /// whether it is followed.
+    fn begin(&mut self, now: Instant, token: Token, initial: Endpoints, role: Role) -> bool {
+        self.ended.remove(&token);
+        if self.connections.get(&token).is_some_and(|known| known.initial == initial) {
+            return true;
+        }
+        self.close(now, token);
+        self.open(now, token, role, initial)
+    }
+
     fn close_subflow(&mut self, now: Instant, token: Token, endpoints: Endpoints, error: u32) {
         let Some(known) = self.connections.get_mut(&token) else { return };
         if known.attempts.was_given_up(endpoints) {

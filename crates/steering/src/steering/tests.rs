@@ -126,11 +126,16 @@ fn a_connection_that_no_event_announced_is_adopted_with_its_subflows() {
     let heard = script.heard();
     assert_eq!(heard, ["connection 0 Client", "subflow 0 1 to 0", "subflow 1 2 to 0", "measured 2"]);
     assert_eq!(steering.counters().adopted, 1);
-    // An event that says the same later changes nothing.
-    let joined = endpoints(2, 40_001);
-    let event = Event::SubflowEstablished { token: TOKEN, endpoints: joined, local_id: 1, remote_id: 0, backup: false };
-    steering.handle_event(at(50), &event);
-    assert!(script.heard().is_empty());
+    // Events that say the same later change nothing.
+    let (initial, joined) = (endpoints(1, 40_000), endpoints(2, 40_001));
+    for event in [
+        Event::Created { token: TOKEN, endpoints: initial, server: false },
+        Event::Established { token: TOKEN, endpoints: initial, server: false, remote_denies_joins: false },
+        Event::SubflowEstablished { token: TOKEN, endpoints: joined, local_id: 1, remote_id: 0, backup: false },
+    ] {
+        steering.handle_event(at(50), &event);
+        assert!(script.heard().is_empty(), "{event:?}");
+    }
 }
 
 /// Its program closed it before we began, and the peer has not yet.
