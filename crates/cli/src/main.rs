@@ -19,6 +19,8 @@ mod attachment;
 mod calibrate;
 mod command;
 mod configuration;
+#[cfg(feature = "uplinks")]
+mod connection_log;
 mod console;
 #[cfg(feature = "uplinks")]
 mod datagrams;

@@ -1,24 +1,22 @@
 //! Shared parts of `proxy` and `serve`: limits and name resolution.
 
-use crate::console::{event, print, remark};
+use crate::connection_log::connection_log;
+use crate::console::{event, remark};
 use crate::live::Live;
 use crate::values::seconds;
 use crate::workers::{Workers, default_workers};
-use anabranch_proxy::{Journal, Limits, Outcome, Target};
+use anabranch_proxy::{Journal, Limits, Target};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// File descriptors besides those of connections: devices, timers, listeners, standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
-
-/// Minimum interval between reports of peers that do not prove the key, and of connections for which there are no descriptors.
-const TROUBLE: Duration = Duration::from_secs(10);
 
 /// Time after which a name that is still asked for is told of: a resolver that is dead is silent for much longer.
 pub const SLOW: Duration = Duration::from_secs(2);
@@ -134,27 +132,10 @@ impl LimitOptions {
         Workers::start(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Logs each connection with --verbose. Peers that do not prove the key, and a lack of descriptors, are always logged, at a limited
-    /// rate.
+    /// The log of connections: of all with --verbose.
     pub fn journal(&self, verbosity: &Verbosity) -> Option<Journal> {
-        let (verbosity, live) = (verbosity.clone(), self.is_live());
-        let last: [Mutex<Option<Instant>>; 2] = Default::default();
-        Some(Arc::new(move |outcome, line: &str| {
-            let last = match outcome {
-                Outcome::Unproven => last.first(),
-                Outcome::NoDescriptors => last.last(),
-                _ => None,
-            };
-            if verbosity.is_high() {
-                print(&format!("{line}\n"));
-            } else if let (Some(last), false) = (last, live) {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.is_none_or(|last| last.elapsed() >= TROUBLE) {
-                    *last = Some(Instant::now());
-                    event(line);
-                }
-            }
-        }))
+        let verbosity = verbosity.clone();
+        Some(connection_log(move || verbosity.is_high(), self.is_live()))
     }
 }
 

@@ -41,5 +41,5 @@ pub use outbound::{Choose, Via};
 pub use priorities::{Priorities, PriorityRule, PriorityRuleError};
 pub use private_file::PrivateFileError;
 pub use server::{Destination, Server, ServerConfig, ServerTerms};
-pub use service::{Journal, Limits};
+pub use service::{About, Journal, Limits};
 pub use target::{Host, Target, TargetError};

@@ -11,7 +11,7 @@ use super::keys::{Keys, Name};
 use super::priorities::Priorities;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
-use super::service::{Journal, Limits, Refused, Service, Tasks, negotiate, send_refusal};
+use super::service::{About, Journal, Limits, Refused, Service, Tasks, negotiate, send_refusal};
 use super::target::Target;
 use anabranch_mptcp::ConnectionConfig;
 use anabranch_stack::{ListenError, Listener, Stack, Stream};
@@ -162,7 +162,9 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let peer = stream.peer_address();
     // Memory for opening the connection is released once it is connected.
     let terms = shared.terms.now();
-    let mut client = Client { peer, name: None, target: None };
+    // Without keys nobody need prove anything.
+    let about = if terms.keys.is_some() { About::Stranger } else { About::Client };
+    let mut client = Client { about, peer, name: None, target: None };
     let opened = Box::pin(open(&shared.service, &terms, stream, &mut client)).await;
     let service = &shared.service;
     match opened {
@@ -178,7 +180,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
             let (outcome, down, up) = relay.await;
             service.ended(outcome, up, down, || client.to_string());
         }
-        Err(outcome) => service.ended(outcome, 0, 0, || client.to_string()),
+        Err(outcome) => service.ended_as(client.about, outcome, (0, 0), || client.to_string()),
     }
 }
 
@@ -195,6 +197,7 @@ async fn turn_away(shared: Arc<Shared>, stream: Stream) {
 
 /// Who a client is and where it wants to go, as far as it has been shown.
 struct Client {
+    about: About,
     peer: SocketAddr,
     name: Name,
     target: Option<Target>,
@@ -202,7 +205,7 @@ struct Client {
 
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { peer, name, target } = self;
+        let Self { peer, name, target, .. } = self;
         write!(f, "{peer}")?;
         name.as_ref().map_or(Ok(()), |name| write!(f, " ({name})"))?;
         target.as_ref().map_or(Ok(()), |target| write!(f, " -> {target}"))
@@ -268,7 +271,7 @@ async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcom
 /// The handshake, and the client's request: no target, or one. Returns data that it has sent already.
 async fn prove_and_ask(stream: Stream, keys: &Keys, client: &mut Client) -> Result<(Far, Bytes), Outcome> {
     let (far, name, mut request) = prove(stream, keys).await?;
-    client.name = name;
+    (client.about, client.name) = (About::Client, name);
     if request.is_empty() {
         return Err(Outcome::Asked);
     }
@@ -355,7 +358,8 @@ mod tests {
         let peer = "192.0.2.1:4433".parse().unwrap();
         let target = "example.org:80".parse().ok();
         let said = |name: Option<&str>, target: &Option<Target>| {
-            Client { peer, name: name.map(Arc::from), target: target.clone() }.to_string()
+            let name = name.map(Arc::from);
+            Client { about: About::Client, peer, name, target: target.clone() }.to_string()
         };
         assert_eq!(said(None, &None), "192.0.2.1:4433");
         assert_eq!(said(Some("anna"), &None), "192.0.2.1:4433 (anna)");

@@ -50,8 +50,19 @@ impl Default for Limits {
     }
 }
 
-/// Called for each connection that has ended: how, and a line for the log.
-pub type Journal = Arc<dyn Fn(Outcome, &str) + Send + Sync>;
+/// What a line for the log is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum About {
+    /// The connection of a client that may use the service.
+    Client,
+    /// The connection of a client that has not proven the key: whoever reaches the service can cause any number of these lines.
+    Stranger,
+    /// A connection for which there was no room.
+    NoRoom,
+}
+
+/// Called for each connection that has ended, and for each that was not accepted: whose it was, how it ended, and a line for the log.
+pub type Journal = Arc<dyn Fn(About, Outcome, &str) + Send + Sync>;
 
 /// What all tasks of a service share.
 pub(super) struct Service {
@@ -129,20 +140,35 @@ impl Service {
     /// A client could not be accepted for lack of descriptors: counts it, and tells the journal.
     pub(super) fn not_accepted(&self) {
         self.with_counters(|counters| counters.accept_errors += 1);
+        self.no_room(Outcome::NoDescriptors);
+    }
+
+    fn no_room(&self, outcome: Outcome) {
         if let Some(journal) = &self.journal {
-            journal(Outcome::NoDescriptors, &format!("a client is not accepted: {}", Outcome::NoDescriptors));
+            journal(About::NoRoom, outcome, &format!("a client is not accepted: {outcome}"));
         }
     }
 
-    /// A connection has ended: counts it, and tells the journal.
+    /// The connection of a client that may use the service has ended: counts it, and tells the journal.
     pub(super) fn ended(&self, outcome: Outcome, up: u64, down: u64, who: impl FnOnce() -> String) {
+        self.ended_as(About::Client, outcome, (up, down), who);
+    }
+
+    /// A connection has ended after so many bytes from the client and to it: counts it, and tells the journal.
+    pub(super) fn ended_as(
+        &self,
+        about: About,
+        outcome: Outcome,
+        (up, down): (u64, u64),
+        who: impl FnOnce() -> String,
+    ) {
         self.with_counters(|counters| {
             counters.count(outcome);
             counters.bytes_up += up;
             counters.bytes_down += down;
         });
         if let Some(journal) = &self.journal {
-            journal(outcome, &format!("{}: {outcome}; {up} bytes from the client, {down} to it", who()));
+            journal(about, outcome, &format!("{}: {outcome}; {up} bytes from the client, {down} to it", who()));
         }
     }
 }

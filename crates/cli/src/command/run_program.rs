@@ -123,7 +123,7 @@ impl RunProgramOptions {
     }
 
     fn journal(&self) -> Option<Journal> {
-        self.verbose.then(|| -> Journal { Arc::new(|_, line: &str| event(line)) })
+        self.verbose.then(|| -> Journal { Arc::new(|_, _, line: &str| event(line)) })
     }
 }
 

@@ -1,12 +1,17 @@
 //! Clients that do not prove the key: turned away in silence, counted, and no burden.
 
 use crate::program::{curl, output, there_is};
-use crate::scene::{PORT, connection, limits, one_listener, proxy, scene, server, stack, stack_address, via};
+use crate::scene::{
+    PORT, connection, limits, one_listener, proxy, run_server, scene, server, stack, stack_address, via,
+};
 use anabranch_proxy::noise::{Initiator, MESSAGE, Message};
-use anabranch_proxy::{Answer, Destination, Forward, Key, Limits, ask};
+use anabranch_proxy::{
+    About, Answer, Destination, Forward, Journal, Key, Keys, Limits, Outcome, Priorities, ServerTerms, ask,
+};
 use bytes::BytesMut;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
         test("who_knows_the_key_and_gives_up_before_it_asks_has_left_and_is_no_stranger", gives_up),
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
+        test("a_line_about_who_has_not_proven_the_key_says_so", strangers),
         test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
         test("a_recorded_conversation_opens_nothing", replay),
         test("a_changed_record_and_a_cut_stream_end_in_a_reset", tampered),
@@ -171,6 +177,34 @@ fn garbage() {
         assert!(untouched(&listener).await);
         let serve = serve.stop().await;
         assert_eq!((serve.accepted, serve.unproven, serve.left_early, serve.too_slow), (6, 2, 1, 3), "{serve}");
+    });
+}
+
+fn strangers() {
+    scene(60, || async {
+        let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
+        let (_listener, destination) = target().await;
+        let lines: Arc<Mutex<Vec<(About, Outcome)>>> = Arc::default();
+        let told = Arc::clone(&lines);
+        let journal: Journal = Arc::new(move |about, outcome, _| told.lock().unwrap().push((about, outcome)));
+        let terms = ServerTerms { keys: Some(Keys::one(ours.clone())), destination, priorities: Priorities::default() };
+        let limits = Limits { negotiation: Duration::from_millis(500), ..limits() };
+        let serve = run_server(&far, terms, limits, Some(journal));
+        answer_to(&[5, 1, 0], true).await;
+        answer_to(b"", false).await;
+        for (key, answer) in [(&theirs, Answer::Unproven), (&ours, Answer::Proven)] {
+            let asked = ask(&near, stack_address(0), (&address().into(), None), key, &connection()).await;
+            assert_eq!(asked, answer);
+        }
+        serve.stop().await;
+        let (stranger, client) = (About::Stranger, About::Client);
+        let expected = [
+            (stranger, Outcome::LeftEarly),
+            (stranger, Outcome::TooSlow),
+            (stranger, Outcome::Unproven),
+            (client, Outcome::Asked),
+        ];
+        assert_eq!(*lines.lock().unwrap(), expected);
     });
 }
 

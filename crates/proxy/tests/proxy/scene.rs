@@ -6,8 +6,8 @@ use anabranch_mptcp::{ConnectionConfig, Policies};
 use anabranch_policy::combination::Combination;
 use anabranch_policy::ids::AddressId;
 use anabranch_proxy::{
-    Control, Destination, Forward, Key, Keys, Limits, ListenerConfig, Priorities, Proxy, ProxyConfig, ProxyCounters,
-    ProxyListeners, ProxyTerms, Server, ServerConfig, ServerTerms, Via,
+    Control, Destination, Forward, Journal, Key, Keys, Limits, ListenerConfig, Priorities, Proxy, ProxyConfig,
+    ProxyCounters, ProxyListeners, ProxyTerms, Server, ServerConfig, ServerTerms, Via,
 };
 use anabranch_stack::device::TunConfig;
 use anabranch_stack::{Device, Stack, StackConfig};
@@ -132,13 +132,13 @@ pub fn prioritising(
     limits: Limits,
     priorities: Priorities,
 ) -> Running {
-    let config = ServerConfig {
-        port: PORT,
-        terms: ServerTerms { keys: key.cloned().map(Keys::one), destination, priorities },
-        connection: connection(),
-        limits,
-        journal: None,
-    };
+    let terms = ServerTerms { keys: key.cloned().map(Keys::one), destination, priorities };
+    run_server(stack, terms, limits, None)
+}
+
+/// A server over `stack` that tells `journal` of its connections.
+pub fn run_server(stack: &Stack, terms: ServerTerms, limits: Limits, journal: Option<Journal>) -> Running {
+    let config = ServerConfig { port: PORT, terms, connection: connection(), limits, journal };
     let server = Server::bind(std::slice::from_ref(stack), config).expect("the port is free");
     let (control, (stop, stopped)) = (server.control(), oneshot::channel());
     let task = tokio::spawn(server.run(async {
