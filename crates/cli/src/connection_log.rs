@@ -17,6 +17,8 @@ enum Kind {
     Stranger,
     /// This process may open no more files.
     NoDescriptors,
+    /// There are as many connections as there may be.
+    OverLimit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +32,7 @@ fn judge(verbose: bool, about: About, outcome: Outcome) -> Printed {
     match (verbose, about, outcome) {
         (true, About::Client, _) => Printed::Always,
         (_, _, Outcome::NoDescriptors) => Printed::Rarely(Kind::NoDescriptors),
+        (_, _, Outcome::OverLimit) => Printed::Rarely(Kind::OverLimit),
         (_, _, Outcome::Unproven) => Printed::Rarely(Kind::Unproven),
         (true, About::Stranger | About::NoRoom, _) => Printed::Rarely(Kind::Stranger),
         (false, ..) => Printed::Never,
@@ -38,7 +41,7 @@ fn judge(verbose: bool, about: About, outcome: Outcome) -> Printed {
 
 /// When the last line of each kind was printed.
 #[derive(Default)]
-struct Last([Option<Instant>; 3]);
+struct Last([Option<Instant>; 4]);
 
 impl Last {
     fn lets(&mut self, kind: Kind, now: Instant) -> bool {
@@ -90,6 +93,9 @@ mod tests {
         assert_eq!(judge(false, About::Stranger, Outcome::Unproven), Printed::Rarely(Kind::Unproven));
         assert_eq!(judge(false, About::Client, Outcome::Unproven), Printed::Rarely(Kind::Unproven));
         assert_eq!(judge(false, About::Client, Outcome::NoDescriptors), Printed::Rarely(Kind::NoDescriptors));
+        for verbose in [false, true] {
+            assert_eq!(judge(verbose, About::NoRoom, Outcome::OverLimit), Printed::Rarely(Kind::OverLimit));
+        }
         assert_eq!(judge(false, About::Client, Outcome::Finished), Printed::Never);
     }
 

@@ -35,6 +35,8 @@ pub enum Outcome {
     NoDescriptors,
     /// Our server has as many connections as it may have.
     ServerFull,
+    /// This process has as many connections as it may have.
+    OverLimit,
     /// The peer did not prove the key.
     Unproven,
     /// The client's request took too long.
@@ -46,7 +48,7 @@ pub enum Outcome {
 pub struct ProxyCounters {
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections refused because there were too many.
+    /// [`Outcome::OverLimit`].
     pub over_limit: u64,
     /// Failures to accept a connection, e.g. for lack of file descriptors.
     pub accept_errors: u64,
@@ -98,6 +100,7 @@ impl ProxyCounters {
             Outcome::Unauthorized => &mut self.unauthorized,
             Outcome::NotAllowed => &mut self.not_allowed,
             Outcome::Failed | Outcome::NoDescriptors | Outcome::ServerFull => &mut self.failed,
+            Outcome::OverLimit => &mut self.over_limit,
             Outcome::Unproven => &mut self.unproven,
             Outcome::TooSlow => &mut self.too_slow,
         };
@@ -125,6 +128,7 @@ impl fmt::Display for Outcome {
                 "this process may open no more files: raise their limit (ulimit -n), or lower --max-connections"
             }
             Self::ServerFull => "the server has as many connections as it may have (its --max-connections)",
+            Self::OverLimit => "there are as many connections as there may be (--max-connections)",
             Self::Unproven => "the peer does not prove the key",
             Self::TooSlow => "too slow to say what it wants",
         })

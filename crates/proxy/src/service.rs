@@ -199,15 +199,16 @@ impl Tasks {
         let before = service.clients.fetch_add(1, Ordering::Relaxed);
         let seat = Seat(Arc::clone(service));
         let room = before < service.limits().connections;
+        if !room {
+            service.with_counters(|counters| counters.count(Outcome::OverLimit));
+            service.no_room(Outcome::OverLimit);
+            return None;
+        }
         service.with_counters(|counters| {
-            if room {
-                counters.accepted += 1;
-                counters.most = counters.most.max(before as u64 + 1);
-            } else {
-                counters.over_limit += 1;
-            }
+            counters.accepted += 1;
+            counters.most = counters.most.max(before as u64 + 1);
         });
-        room.then_some(seat)
+        Some(seat)
     }
 
     /// Room to tell a client that was not admitted why, if there is any.

@@ -2,12 +2,13 @@
 
 use crate::program::{curl, output, there_is};
 use crate::scene::{
-    PORT, connection, limits, one_listener, proxy, run_server, scene, server, stack, stack_address, via,
+    PORT, Running, connection, limits, one_listener, proxy, run_server, scene, server, stack, stack_address, via,
 };
 use anabranch_proxy::noise::{Initiator, MESSAGE, Message};
 use anabranch_proxy::{
     About, Answer, Destination, Forward, Journal, Key, Keys, Limits, Outcome, Priorities, ServerTerms, ask,
 };
+use anabranch_stack::Stack;
 use bytes::BytesMut;
 use libtest_mimic::Trial;
 use std::net::SocketAddr;
@@ -33,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         test("who_knows_the_key_and_gives_up_before_it_asks_has_left_and_is_no_stranger", gives_up),
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
+        test("that_there_is_no_room_is_told", no_room),
         test("a_line_about_who_has_not_proven_the_key_says_so", strangers),
         test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
         test("a_recorded_conversation_opens_nothing", replay),
@@ -180,16 +182,35 @@ fn garbage() {
     });
 }
 
+/// What a server's journal is told.
+type Lines = Arc<Mutex<Vec<(About, Outcome)>>>;
+
+/// A server with a journal.
+fn told(stack: &Stack, key: &Key, destination: Destination, limits: Limits) -> (Running, Lines) {
+    let lines = Lines::default();
+    let told = Arc::clone(&lines);
+    let journal: Journal = Arc::new(move |about, outcome, _| told.lock().unwrap().push((about, outcome)));
+    let terms = ServerTerms { keys: Some(Keys::one(key.clone())), destination, priorities: Priorities::default() };
+    (run_server(stack, terms, limits, Some(journal)), lines)
+}
+
+fn no_room() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (_listener, destination) = target().await;
+        let (serve, lines) = told(&far, &key, destination, Limits { connections: 0, ..limits() });
+        answer_to(&[0x55; MESSAGE], false).await;
+        assert_eq!(serve.stop().await.over_limit, 1);
+        assert_eq!(*lines.lock().unwrap(), [(About::NoRoom, Outcome::OverLimit)]);
+    });
+}
+
 fn strangers() {
     scene(60, || async {
         let (near, far, ours, theirs) = (stack(0..1), stack(1..2), key(), key());
         let (_listener, destination) = target().await;
-        let lines: Arc<Mutex<Vec<(About, Outcome)>>> = Arc::default();
-        let told = Arc::clone(&lines);
-        let journal: Journal = Arc::new(move |about, outcome, _| told.lock().unwrap().push((about, outcome)));
-        let terms = ServerTerms { keys: Some(Keys::one(ours.clone())), destination, priorities: Priorities::default() };
         let limits = Limits { negotiation: Duration::from_millis(500), ..limits() };
-        let serve = run_server(&far, terms, limits, Some(journal));
+        let (serve, lines) = told(&far, &ours, destination, limits);
         answer_to(&[5, 1, 0], true).await;
         answer_to(b"", false).await;
         for (key, answer) in [(&theirs, Answer::Unproven), (&ours, Answer::Proven)] {
