@@ -6,7 +6,7 @@ use crate::session::{ServerCounters, ServerSessions, Whereabouts};
 use crate::share::{ClientKey, Crowd};
 use crate::socket::{Sent, Socket};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_system::Clock;
+use anabranch_system::{Clock, unmapped};
 use core::fmt;
 use core::net::SocketAddr;
 use core::pin::pin;
@@ -195,7 +195,7 @@ impl Server {
         }
         (told.unproven, told.next) = (unproven, now + UNPROVEN);
         if let (Some(from), Some(journal)) = (from, &self.journal) {
-            journal(&format!("a datagram client at {from} does not prove the key"));
+            journal(&format!("a datagram client at {} does not prove the key", unmapped(from)));
         }
     }
 

@@ -12,6 +12,7 @@ use super::relay::{Relay, SocketIs};
 use super::service::{Journal, Limits, Refused, Service, Tasks, negotiate, send_refusal};
 use super::target::Target;
 use anabranch_stack::Stack;
+use anabranch_system::unmapped;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use std::future::{Future, poll_fn};
@@ -216,6 +217,7 @@ fn at_home(socket: TcpStream, before: &runtime::Id) -> io::Result<TcpStream> {
 async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, peer: SocketAddr, forward: Forward) {
     // Short writes should be sent at once: no Nagle.
     let _ = socket.set_nodelay(true);
+    let peer = unmapped(peer);
     // Memory for opening the connection is released once it is connected.
     let opened = Box::pin(open(&shared, &stack, &mut socket, forward)).await;
     let service = &shared.outbound.service;

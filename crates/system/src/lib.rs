@@ -15,6 +15,7 @@ mod signals;
 mod socket_errors;
 mod socket_option;
 mod timer;
+mod unmapped;
 mod write_joined;
 
 pub use capabilities::{Capability, keep_only};
@@ -30,4 +31,5 @@ pub use signals::{Signals, Told, end_by, leave_signals_to_others, send_signal};
 pub use socket_errors::{SocketError, is_too_large, keep_socket_errors, take_socket_error};
 pub use socket_option::{socket_option, steer_by_word};
 pub use timer::Timer;
+pub use unmapped::unmapped;
 pub use write_joined::write_joined;

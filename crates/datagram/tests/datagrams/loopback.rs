@@ -92,7 +92,10 @@ fn a_wrong_key() {
         let told = Arc::clone(&lines);
         let mut config = server(anywhere(), Vec::new());
         config.journal = Some(Arc::new(move |line: &str| told.lock().expect("nobody panics").push(line.to_owned())));
+        // A socket of both families, which tells addresses of IPv4 as mapped ones.
+        config.bind = address("[::]:0");
         let (place, end, done) = serve(config);
+        let place = SocketAddr::from(([127, 0, 0, 1], place.port()));
         let client = client(place, [8; 32], "lowest_delay");
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         assert_eq!(client.state(), ClientState::Beginning);
@@ -103,6 +106,7 @@ fn a_wrong_key() {
         let lines = lines.lock().expect("nobody panics");
         assert_eq!(lines.len(), 1);
         assert!(lines[0].ends_with("does not prove the key"), "{}", lines[0]);
+        assert!(lines[0].starts_with("a datagram client at 127.0.0.1:"), "{}", lines[0]);
     });
 }
 
