@@ -159,7 +159,7 @@ async fn accept(listener: Listener, runtime: Handle, shared: Arc<Shared>, mut is
 async fn serve(shared: Arc<Shared>, stream: Stream) {
     // It may have ended by now, which is detected later.
     let _ = stream.set_nodelay(true);
-    let peer = stream.peer_address();
+    let peer = stream.peer_source();
     // Memory for opening the connection is released once it is connected.
     let terms = shared.terms.now();
     // Without keys nobody need prove anything.

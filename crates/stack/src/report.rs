@@ -20,7 +20,7 @@ pub struct PathReport {
 #[derive(Clone, Debug)]
 pub struct ConnectionReport {
     pub id: ConnectionId,
-    /// The peer's address of the initial subflow.
+    /// The peer's address of the initial subflow; that of its datagrams if it is a client inside UDP. So it is with its paths.
     pub remote: SocketAddr,
     /// MPTCP or plain TCP.
     pub protocol: Protocol,
@@ -47,6 +47,11 @@ pub fn explain(cause: FallbackCause) -> &'static str {
 }
 
 impl State {
+    /// The address that packets from `remote` really come from: inside UDP clients have addresses of their own.
+    pub(super) fn source_of(&self, remote: SocketAddr) -> SocketAddr {
+        self.source(remote.ip()).unwrap_or(remote)
+    }
+
     /// The paths of a connection.
     pub(super) fn path_reports(&self, id: ConnectionId) -> Vec<PathReport> {
         let reports = self.endpoint.subflow_reports(id).into_iter();
@@ -55,11 +60,12 @@ impl State {
 
     /// A connection that an application holds.
     pub(super) fn connection_report(&self, id: ConnectionId) -> Option<ConnectionReport> {
-        let paths = self.path_reports(id);
+        let mut paths = self.path_reports(id);
+        paths.iter_mut().for_each(|path| path.subflow.remote = self.source_of(path.subflow.remote));
         let view = self.endpoint.connection_view(self.now(), id)?;
         Some(ConnectionReport {
             id,
-            remote: self.endpoint.remote(id)?,
+            remote: self.source_of(self.endpoint.remote(id)?),
             protocol: self.endpoint.protocol(id)?,
             fallback: self.fallback_of(id),
             priority: view.priority,

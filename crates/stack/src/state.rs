@@ -437,6 +437,11 @@ impl State {
         }
     }
 
+    /// The address that the datagrams of a client inside UDP come from.
+    pub(super) fn source(&self, address: IpAddr) -> Option<SocketAddr> {
+        self.devices.iter().flatten().find_map(|device| device.source(address))
+    }
+
     pub(super) fn device_counters(&self, DeviceId(device): DeviceId) -> Option<DeviceCounters> {
         let counters = self.devices.get(device)?.as_ref()?.counters();
         Some(self.past.with(device, counters))

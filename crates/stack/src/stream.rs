@@ -67,6 +67,11 @@ impl Stream {
         self.remote
     }
 
+    /// [`Self::peer_address`], or where the datagrams come from if the peer is a client inside UDP.
+    pub fn peer_source(&self) -> SocketAddr {
+        self.shared.lock().source_of(self.remote)
+    }
+
     /// The next bytes without a copy, at most `max`; empty at the end of the stream. An error at a gap, and on a
     /// connection with messages: use [`Self::read_record`] for those.
     pub fn poll_read_bytes(&self, context: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {

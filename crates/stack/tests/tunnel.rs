@@ -9,7 +9,7 @@ use anabranch_stack::device::TunnelConfig;
 use anabranch_stack::{Device, Stack, StackConfig, Stream};
 use anabranch_wire::encapsulation::{Place, SERVER};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,8 +37,12 @@ fn stack_and_loop() -> (Stack, JoinHandle<io::Result<()>>) {
 
 /// A server, and where its socket is.
 fn server() -> (Stack, DeviceId, SocketAddr) {
+    server_at(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+fn server_at(bind: SocketAddr) -> (Stack, DeviceId, SocketAddr) {
     let stack = stack();
-    let device = Device::tunnel_server(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port is free");
+    let device = Device::tunnel_server(bind).expect("a port is free");
     let Device::Tunnel(tunnel) = &device else { unreachable!("it is a tunnel") };
     let address = tunnel.local_address().expect("it is bound");
     let device = stack.attach(device);
@@ -85,6 +89,26 @@ async fn connect(client: &Stack, listener: &anabranch_stack::Listener) -> (Strea
 
 async fn within_a_minute(test: impl Future<Output = ()>) {
     tokio::time::timeout(Duration::from_secs(60), test).await.expect("it ends within a minute");
+}
+
+#[tokio::test]
+async fn a_client_is_told_of_by_the_address_that_its_datagrams_come_from() {
+    within_a_minute(async {
+        // A socket of both families, which tells addresses of IPv4 as mapped ones.
+        let (server, _, address) = server_at("[::]:0".parse().expect("an address"));
+        let client = stack();
+        add_path(&client, 1, SocketAddr::from(([127, 0, 0, 1], address.port())));
+        let listener = server.listen(PORT, config()).expect("the port is free");
+        let (_outgoing, incoming) = connect(&client, &listener).await;
+        assert_eq!(incoming.peer_address().ip(), Place { session: SESSION, path: 1 }.address());
+        let source = incoming.peer_source();
+        assert_eq!(source.ip(), "127.0.0.1".parse::<IpAddr>().expect("an address"));
+        let report = server.connections(1).pop().expect("there is one");
+        assert_eq!((report.remote, report.paths[0].subflow.remote), (source, source));
+        // A server is not behind its clients' sockets.
+        assert_eq!(client.connections(1).pop().expect("there is one").remote, SocketAddr::new(SERVER, PORT));
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub use tunnel::{MAX_TUNNEL_PACKET, Tunnel, TunnelConfig};
 use anabranch_mptcp::JoinedSegments;
 use anabranch_policy::time::Instant;
 use anabranch_wire::Packet;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
@@ -164,6 +164,14 @@ impl Device {
         match self {
             Self::Packets(_) | Self::Tun(_) => false,
             Self::Tunnel(device) => device.set_server(server),
+        }
+    }
+
+    /// The address that packets from this address of the engine really come from, if that is another.
+    pub(crate) fn source(&self, address: IpAddr) -> Option<SocketAddr> {
+        match self {
+            Self::Packets(_) | Self::Tun(_) => None,
+            Self::Tunnel(device) => device.source(address),
         }
     }
 

@@ -37,6 +37,11 @@ impl Peers {
         self.young.insert(place, address);
     }
 
+    /// The address that its segments come from, while it is known.
+    pub(super) fn source(&self, place: Place) -> Option<SocketAddr> {
+        self.young.get(&place).or_else(|| self.old.get(&place)).map(|known| known.client)
+    }
+
     /// The address to send to.
     pub(super) fn whereabouts(&mut self, place: Place) -> Option<Whereabouts> {
         if let Some(address) = self.young.get(&place) {
@@ -66,7 +71,9 @@ mod tests {
         peers.learn(place(1), address(1));
         peers.learn(place(1), address(2));
         assert_eq!(peers.whereabouts(place(1)), Some(address(2)));
+        assert_eq!(peers.source(place(1)), Some(address(2).client));
         assert_eq!(peers.whereabouts(place(2)), None);
+        assert_eq!(peers.source(place(2)), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::DeviceCounters;
 use super::peers::{Peers, Whereabouts};
 use anabranch_policy::time::{Duration, Instant};
-use anabranch_system::steer_by_word;
+use anabranch_system::{steer_by_word, unmapped};
 use anabranch_wire::encapsulation::{self, Place, Receiver};
 use anabranch_wire::{Ecn, Packet, udp};
 use bytes::Bytes;
@@ -273,6 +273,14 @@ impl Tunnel {
         // What was written after it begins the next batch.
         self.batch.contents.drain(..self.batch.length);
         (self.batch.count, self.batch.length) = (0, 0);
+    }
+
+    /// The address that the datagrams of the client with this address of the engine come from, if this is the server's end.
+    pub(super) fn source(&self, address: IpAddr) -> Option<SocketAddr> {
+        match &self.end {
+            End::Client { .. } => None,
+            End::Server(peers) => Place::of(address).and_then(|place| peers.source(place)).map(unmapped),
+        }
     }
 
     /// When a keepalive may be due.
