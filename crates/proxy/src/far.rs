@@ -111,6 +111,12 @@ impl Far {
         }
     }
 
+    pub(super) fn stream_mut(&mut self) -> &mut Stream {
+        match self {
+            Self::Plain(stream) | Self::Sealed(Sealed { stream, .. }) => stream,
+        }
+    }
+
     /// The next bytes; empty at the end.
     pub(super) fn poll_read_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         match self {

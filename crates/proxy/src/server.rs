@@ -247,7 +247,9 @@ async fn open_proven(
 }
 
 /// The handshake, and the client's first record, before which it has not shown that it has the key.
-async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcome> {
+async fn prove(mut stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcome> {
+    // Whoever has not proven the key when this is dropped does not get the time of an orderly end.
+    stream.set_abort_on_drop(true);
     let (mut far, name) = respond(stream, keys).await.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Outcome::Unproven,
         _ => Outcome::LeftEarly,
@@ -257,6 +259,7 @@ async fn prove(stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Outcom
         Ok(request) => {
             // It may have ended by now, which is detected later.
             let _ = far.stream().open_receive_buffer();
+            far.stream_mut().set_abort_on_drop(false);
             Ok((far, name, request))
         }
         Err(error) => {

@@ -23,18 +23,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const READ_STOPS: &str = "what comes next is not plain bytes: a gap or a message, to be read as a record";
 
 /// A connection: a stream of bytes in each direction. Dropping it closes it as `close` does a socket: written data
-/// still arrives, and then the end; data that the peer sends later, or that is unread, resets the connection.
+/// still arrives, and then the end; data that the peer sends later, or that is unread, resets the connection. With
+/// [`Self::set_abort_on_drop`] it resets it at once.
 ///
 /// All operations take `&self`. At any time one task each may wait to read, to write, for path changes and for the end.
 pub struct Stream {
     shared: Handle,
     id: ConnectionId,
     remote: SocketAddr,
+    aborts_on_drop: bool,
 }
 
 impl Stream {
     pub(super) fn new(shared: Handle, id: ConnectionId, remote: SocketAddr) -> Self {
-        Self { shared, id, remote }
+        Self { shared, id, remote, aborts_on_drop: false }
     }
 
     /// Completes after the handshake, and returns which of the peer's addresses answered.
@@ -280,6 +282,12 @@ impl Stream {
         state.wake_driver();
     }
 
+    /// Whether dropping it is [`Self::abort`], as it is of a socket whose SO_LINGER is zero: a peer that does not close its
+    /// direction then keeps nothing of the connection alive.
+    pub fn set_abort_on_drop(&mut self, on: bool) {
+        self.aborts_on_drop = on;
+    }
+
     /// MPTCP or plain TCP; none after the end.
     pub fn protocol(&self) -> Option<Protocol> {
         self.shared.lock().endpoint.protocol(self.id)
@@ -392,6 +400,9 @@ impl AsyncWrite for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.aborts_on_drop {
+            self.abort();
+        }
         self.shared.lock().forget(self.id);
     }
 }

@@ -34,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         test("who_knows_the_key_and_gives_up_before_it_asks_has_left_and_is_no_stranger", gives_up),
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
+        test("who_does_not_prove_the_key_in_time_leaves_nothing_in_the_stack", too_late),
         test("that_there_is_no_room_is_told", no_room),
         test("a_line_about_who_has_not_proven_the_key_says_so", strangers),
         test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
@@ -179,6 +180,29 @@ fn garbage() {
         assert!(untouched(&listener).await);
         let serve = serve.stop().await;
         assert_eq!((serve.accepted, serve.unproven, serve.left_early, serve.too_slow), (6, 2, 1, 3), "{serve}");
+    });
+}
+
+fn too_late() {
+    scene(60, || async {
+        let (_near, far, key) = (stack(0..1), stack(1..2), key());
+        let (_listener, destination) = target().await;
+        let limits = Limits { negotiation: Duration::from_millis(500), ..limits() };
+        let serve = server(&far, Some(&key), destination, limits);
+        let (_, message) = Initiator::new(&key).expect("random numbers");
+        let mut kept = Vec::new();
+        for said in [&b""[..], &[0x55; MESSAGE - 1], &message] {
+            let mut socket = TcpStream::connect(address()).await.expect("it listens");
+            socket.write_all(said).await.expect("it is open");
+            // None of them closes.
+            kept.push(socket);
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        assert_eq!(far.connection_count(), 3);
+        tokio::time::sleep(Duration::from_millis(750)).await;
+        assert_eq!(far.connection_count(), 0);
+        drop(kept);
+        assert_eq!(serve.stop().await.too_slow, 3);
     });
 }
 
