@@ -126,7 +126,7 @@ async fn serve(
             let (slots, idle) = (service.slots.clone(), service.limits().idle);
             let mut relay = Relay::new(stream, SocketIs::Client, far, Bytes::new(), slots, idle);
             relay.push_down(first);
-            relay.await
+            service.carry(relay).await
         }
         Err(Refused { failure, outcome }) => {
             begin(Err(failure));
@@ -157,7 +157,7 @@ async fn serve_over(
             let _ = stream.set_nodelay(true);
             let (slots, idle) = (service.slots.clone(), service.limits().idle);
             let relay = Relay::new(socket, SocketIs::Target, Far::Plain(stream), Bytes::new(), slots, idle);
-            let (outcome, from_target, to_target) = relay.await;
+            let (outcome, from_target, to_target) = service.carry(relay).await;
             (outcome, to_target, from_target)
         }
         Err(failure) => {

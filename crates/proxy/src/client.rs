@@ -219,14 +219,15 @@ async fn serve(shared: Arc<Shared>, stack: Arc<Stack>, mut socket: TcpStream, pe
     let _ = socket.set_nodelay(true);
     let peer = unmapped(peer);
     // Memory for opening the connection is released once it is connected.
-    let opened = Box::pin(open(&shared, &stack, &mut socket, forward)).await;
     let service = &shared.outbound.service;
-    match opened {
+    let opening = Box::pin(open(&shared, &stack, &mut socket, forward));
+    let opened = service.unless_cut(async { Ok(opening.await) }).await;
+    match opened.unwrap_or_else(|stopped| Err((stopped, None))) {
         Ok((far, early, first, target)) => {
             let slots = service.slots.clone();
             let mut relay = Relay::new(socket, SocketIs::Client, far, early, slots, service.limits().idle);
             relay.push_down(first);
-            let (outcome, up, down) = relay.await;
+            let (outcome, up, down) = service.carry(relay).await;
             service.ended(outcome, up, down, || format!("{peer} -> {}", describe(target.as_ref())));
         }
         Err((outcome, target)) => {

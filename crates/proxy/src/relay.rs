@@ -105,6 +105,11 @@ impl<N: Near> Relay<N> {
         self.down.push(bytes);
     }
 
+    /// Ends it, whatever is left.
+    pub(super) fn stop(&mut self) -> (Outcome, u64, u64) {
+        self.end(Outcome::Stopped)
+    }
+
     fn by_socket(&self) -> Outcome {
         if self.socket_is_target { Outcome::ResetByTarget } else { Outcome::ResetByClient }
     }

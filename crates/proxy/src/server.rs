@@ -165,8 +165,8 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     // Without keys nobody need prove anything.
     let about = if terms.keys.is_some() { About::Stranger } else { About::Client };
     let mut client = Client { about, peer, name: None, target: None };
-    let opened = Box::pin(open(&shared.service, &terms, stream, &mut client)).await;
     let service = &shared.service;
+    let opened = service.unless_cut(Box::pin(open(service, &terms, stream, &mut client))).await;
     match opened {
         Ok((far, early, socket)) => {
             // It may have ended by now, which is detected later.
@@ -177,7 +177,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
             let mut relay = Relay::new(socket, SocketIs::Target, far, Bytes::new(), slots, service.limits().idle);
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
-            let (outcome, down, up) = relay.await;
+            let (outcome, down, up) = service.carry(relay).await;
             service.ended(outcome, up, down, || client.to_string());
         }
         Err(outcome) => service.ended_as(client.about, outcome, (0, 0), || client.to_string()),

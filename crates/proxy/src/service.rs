@@ -4,6 +4,8 @@ use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
 use super::far::slots;
 use super::inbound::{Negotiation, Refusal, Step};
+use super::near::Near;
+use super::relay::Relay;
 use super::resolve::Resolver;
 use super::target::Target;
 use anabranch_stack::Slots;
@@ -22,6 +24,9 @@ use tokio::time::timeout;
 const TURNED_AWAY: usize = 64;
 /// How long a refused client may take to read the answer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
+/// How long clients that are cut may take to be counted and told of.
+const CUT_TIME: Duration = Duration::from_secs(1);
 
 /// Limits on what one client, or all, may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +82,8 @@ pub(super) struct Service {
     turned_away: Arc<Semaphore>,
     /// Whether clients are no longer let finish after the end was asked for.
     hurried: watch::Sender<bool>,
+    /// Whether those that are left are cut.
+    cut: watch::Sender<bool>,
     journal: Option<Journal>,
 }
 
@@ -109,6 +116,7 @@ impl Service {
             clients: AtomicUsize::new(0),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             hurried: watch::Sender::new(false),
+            cut: watch::Sender::new(false),
             journal,
         }
     }
@@ -130,6 +138,27 @@ impl Service {
     /// From now on clients are not let finish.
     pub(super) fn hurry(&self) {
         self.hurried.send_replace(true);
+    }
+
+    /// The outcome of `work`, or that it was stopped.
+    pub(super) async fn unless_cut<T>(&self, work: impl Future<Output = Result<T, Outcome>>) -> Result<T, Outcome> {
+        let mut cut = self.cut.subscribe();
+        tokio::select! {
+            biased;
+            done = work => done,
+            // The sender lives as long as the service.
+            _ = cut.wait_for(|cut| *cut) => Err(Outcome::Stopped),
+        }
+    }
+
+    /// How a relay ended, and the bytes from and to its socket.
+    pub(super) async fn carry<N: Near>(&self, mut relay: Relay<N>) -> (Outcome, u64, u64) {
+        let mut cut = self.cut.subscribe();
+        tokio::select! {
+            biased;
+            ended = &mut relay => ended,
+            _ = cut.wait_for(|cut| *cut) => relay.stop(),
+        }
     }
 
     /// Clients that are served now.
@@ -256,9 +285,13 @@ impl Tasks {
             _ = hurried.wait_for(|hurried| *hurried) => false,
         };
         if !finished {
-            let left = self.tasks.len() as u64;
-            self.tasks.shutdown().await;
-            self.service.with_counters(|counters| counters.stopped += left);
+            self.service.cut.send_replace(true);
+            let told = async { while self.tasks.join_next().await.is_some() {} };
+            if timeout(CUT_TIME, told).await.is_err() {
+                let left = self.tasks.len() as u64;
+                self.tasks.shutdown().await;
+                self.service.with_counters(|counters| counters.stopped += left);
+            }
         }
         self.service.with_counters(|counters| *counters)
     }

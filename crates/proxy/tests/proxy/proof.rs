@@ -35,6 +35,7 @@ pub fn trials() -> Vec<Trial> {
         test("a_full_server_says_so_to_who_proves_the_key_and_to_nobody_else", full),
         test("garbage_silence_and_half_a_message", garbage),
         test("who_does_not_prove_the_key_in_time_leaves_nothing_in_the_stack", too_late),
+        test("who_is_cut_at_the_end_is_told_of", cut),
         test("that_there_is_no_room_is_told", no_room),
         test("a_line_about_who_has_not_proven_the_key_says_so", strangers),
         test("who_has_not_proven_the_key_has_a_small_window_and_then_a_large_one", window),
@@ -226,6 +227,24 @@ fn no_room() {
         answer_to(&[0x55; MESSAGE], false).await;
         assert_eq!(serve.stop().await.over_limit, 1);
         assert_eq!(*lines.lock().unwrap(), [(About::NoRoom, Outcome::OverLimit)]);
+    });
+}
+
+fn cut() {
+    scene(60, || async {
+        let (near, far, key) = (stack(0..1), stack(1..2), key());
+        let (listener, destination) = target().await;
+        let (serve, lines) = told(&far, &key, destination, limits());
+        let (place, running) = one_listener(&near, via(1, &key), Forward::ServerDefault, limits());
+        let _client = TcpStream::connect(place).await.expect("it listens");
+        let _target = listener.accept().await.expect("it is reached");
+        let _stranger = TcpStream::connect(address()).await.expect("it listens");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        assert_eq!(serve.stop().await.stopped, 2);
+        let mut lines = lines.lock().unwrap();
+        lines.sort_by_key(|(about, _)| *about != About::Client);
+        assert_eq!(*lines, [(About::Client, Outcome::Stopped), (About::Stranger, Outcome::Stopped)]);
+        drop(running);
     });
 }
 
