@@ -12,6 +12,7 @@ pub mod format;
 mod mappings;
 mod outside;
 mod question;
+mod questions;
 mod server;
 pub mod session;
 mod share;

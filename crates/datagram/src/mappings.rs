@@ -6,6 +6,7 @@ use crate::config::{Allow, Limits};
 use crate::datagram::{Datagram, Kind, Reason, Unreachable};
 use crate::outside::Outside;
 use crate::question;
+use crate::questions::Questions;
 use crate::share::{Crowd, Owner, gives_way};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::{SocketError, is_out_of_descriptors};
@@ -14,7 +15,6 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Lifetime of a mapping without a datagram from inside (RFC 4787, REQ-5 and REQ-6).
@@ -30,8 +30,6 @@ const LOOK_FOR_ROOM: Duration = Duration::from_secs(1);
 const MOST_TARGETS: usize = 1_024;
 /// Bytes of the largest datagram.
 const BUFFER: usize = 1 << 16;
-/// Most concurrent DNS queries over TCP.
-const MOST_QUESTIONS: usize = 256;
 /// Datagrams read from a socket before yielding.
 const AT_ONCE: usize = 64;
 
@@ -139,7 +137,7 @@ pub struct Mappings {
     /// The interface that all sockets are bound to, unless routes decide.
     interface: Option<String>,
     /// Limits concurrent queries over TCP.
-    questions: Arc<Semaphore>,
+    questions: Questions,
     /// The receive buffer shared by all sockets.
     buffer: Arc<Mutex<Vec<u8>>>,
     /// Refused datagrams, with their clients.
@@ -166,7 +164,7 @@ impl Mappings {
             crowd: None,
             readers: JoinSet::new(),
             interface: None,
-            questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
+            questions: Questions::default(),
             buffer: Arc::new(Mutex::new(vec![0; BUFFER])),
             refused: VecDeque::new(),
             counters: MappingCounters::default(),
@@ -243,7 +241,8 @@ impl Mappings {
             self.counters.no_resolver += 1;
             return;
         }
-        let Ok(room) = Arc::clone(&self.questions).try_acquire_owned() else {
+        let owner = self.owners.get(&client).cloned().flatten();
+        let Some(room) = self.questions.begin(client, &owner) else {
             self.counters.no_room += 1;
             return;
         };

@@ -3,6 +3,7 @@
 //!
 //! Only the handshake is not deterministic: its keys are random numbers of the operating system.
 
+mod allowance;
 mod arrivals;
 mod assembly;
 mod client;

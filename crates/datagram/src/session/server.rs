@@ -1,5 +1,6 @@
 //! A server: authenticates clients, keeps a session for each, and tracks the current address of each of their paths.
 
+use super::allowance::{Allowance, network};
 use super::epoch::Epoch;
 use super::noise::{Response, respond};
 use super::outbox::Outbox;
@@ -13,11 +14,7 @@ use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Most handshakes computed per second; more are not answered. Each costs about as much as fifty sealed datagrams.
-const HELLOS_PER_SECOND: u64 = 100;
-/// Most handshakes computed in a burst.
-const BURST: u64 = 100;
-/// Most unconfirmed handshakes; the oldest is dropped.
+/// Most unconfirmed handshakes; then the oldest of the key and source that have most is dropped.
 const MOST_PENDING: usize = 256;
 /// Lifetime of an unconfirmed handshake.
 const PENDING: Duration = Duration::from_secs(30);
@@ -81,7 +78,8 @@ struct Pending {
     hello: Handshake,
     answer: Handshake,
     client: u64,
-    owner: Owner,
+    /// Whose key it has, and where it came from.
+    holder: (Owner, IpAddr),
     known_as: u64,
     /// None once the client has used it.
     epoch: Option<Epoch>,
@@ -120,8 +118,7 @@ pub struct ServerSessions {
     /// Maps sessions to clients.
     sessions: HashMap<u64, u64>,
     pending: VecDeque<Pending>,
-    /// Handshakes that may be computed now, and when that was updated.
-    allowance: (u64, Instant),
+    allowance: Allowance,
     outbox: Outbox<Whereabouts>,
     arrived: VecDeque<Fresh>,
     come: Vec<(u64, Owner)>,
@@ -161,7 +158,7 @@ impl ServerSessions {
             clients: BTreeMap::new(),
             sessions: HashMap::new(),
             pending: VecDeque::new(),
-            allowance: (BURST, Instant::ZERO),
+            allowance: Allowance::default(),
             outbox: Outbox::default(),
             arrived: VecDeque::new(),
             come: Vec::new(),
@@ -195,7 +192,7 @@ impl ServerSessions {
             self.outbox.push(from, |out| out.extend(answer(&pending.answer)));
             return;
         }
-        if !self.may_compute(now) {
+        if !self.allowance.takes(now, from.client.ip()) {
             self.counters.not_looked_at += 1;
             return;
         }
@@ -208,25 +205,22 @@ impl ServerSessions {
             self.counters.unproven += 1;
             return;
         };
-        while self.pending.len() >= MOST_PENDING {
-            self.pending.pop_front();
+        let holder = (owner.clone(), network(from.client.ip()));
+        if self.pending.len() >= MOST_PENDING {
+            self.drop_pending(&holder);
         }
-        let owner = owner.clone();
         let pending =
-            Pending { hello: *hello, answer: message, client, owner, known_as, epoch: Some(epoch), since: now };
+            Pending { hello: *hello, answer: message, client, holder, known_as, epoch: Some(epoch), since: now };
         self.pending.push_back(pending);
         self.outbox.push(from, |out| out.extend(answer(&message)));
     }
 
-    fn may_compute(&mut self, now: Instant) -> bool {
-        let (left, since) = self.allowance;
-        let earned = now.since(since).as_nanos() / (1_000_000_000 / HELLOS_PER_SECOND);
-        if earned > 0 {
-            self.allowance = ((left + earned).min(BURST), now);
-        }
-        let may = self.allowance.0 > 0;
-        self.allowance.0 = self.allowance.0.saturating_sub(1);
-        may
+    /// Drops an unconfirmed handshake for another: of those with the key and of the source that have most the oldest.
+    fn drop_pending(&mut self, asking: &(Owner, IpAddr)) {
+        let holders = self.pending.iter().map(|pending| (&pending.holder, 1));
+        let most = gives_way(holders, &asking).map_or(asking, |(holder, _)| holder).clone();
+        let oldest = self.pending.iter().position(|pending| pending.holder == most).unwrap_or(0);
+        self.pending.remove(oldest);
     }
 
     fn handle_sealed(&mut self, now: Instant, from: Whereabouts, header: &Header, datagram: &mut [u8]) {
@@ -255,7 +249,7 @@ impl ServerSessions {
         let pending = self.pending.iter_mut().find(of_it)?;
         // Opened as a copy, since it is opened again with the session.
         pending.epoch.as_ref()?.try_open(header, &mut datagram.to_vec()).then_some(())?;
-        let (client, known_as, owner) = (pending.client, pending.known_as, pending.owner.clone());
+        let (client, known_as, owner) = (pending.client, pending.known_as, pending.holder.0.clone());
         let full = self.clients.len() >= self.most && !self.clients.contains_key(&client);
         if full && !self.make_room(now, &owner) {
             self.counters.refused += 1;
