@@ -71,13 +71,15 @@ fn judge(bytes: &[u8], any_host: bool) -> Option<Verdict> {
         Ok(httparse::Status::Complete(_)) => {}
         Err(_) => return Some(MALFORMED),
     }
-    let host = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case("host"));
-    if !any_host && host.is_some_and(|host| !is_plain(host.value)) {
+    let (host, path) = split(request.path.unwrap_or_default());
+    // The host of the request's target counts, if it names one (RFC 9112, section 3.2.2).
+    let field = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case("host"));
+    let host = host.map(str::as_bytes).or(field.map(|field| field.value));
+    if !any_host && host.is_some_and(|host| !is_plain(host)) {
         // Prevents DNS rebinding: a web page whose name resolves to this host must not read this.
         return Some(Verdict::Refuse("403 Forbidden", "say localhost or an address, not a name\n"));
     }
-    let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default();
-    let page = match path {
+    let page = match path.split('?').next().unwrap_or_default() {
         "/status" => Page::Status,
         "/metrics" => Page::Metrics,
         _ => return Some(Verdict::Refuse("404 Not Found", "there are /status and /metrics\n")),
@@ -87,6 +89,14 @@ fn judge(bytes: &[u8], any_host: bool) -> Option<Verdict> {
         Some("HEAD") => Verdict::Give { page, body: false },
         _ => Verdict::Refuse("405 Method Not Allowed\r\nAllow: GET, HEAD", "this can only be read\n"),
     })
+}
+
+/// The host and the rest of a target in absolute form, which proxies get; in origin form it has no host.
+fn split(target: &str) -> (Option<&str>, &str) {
+    let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    let Some(rest) = scheme.and_then(|scheme| target.get(scheme.len()..)) else { return (None, target) };
+    let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    (Some(host), path)
 }
 
 /// Whether a Host is an address or `localhost`, which no DNS server can redirect.
@@ -127,6 +137,19 @@ mod tests {
         assert!(status_of("GET /etc/passwd HTTP/1.1\r\n\r\n").starts_with("404"));
         assert!(status_of("POST /status HTTP/1.1\r\n\r\n").starts_with("405"));
         assert!(status_of("\x16\x03\x01\r\n\r\n").starts_with("400"));
+    }
+
+    #[test]
+    fn a_target_in_absolute_form_names_the_page_and_the_host() {
+        let give = |page| Some(Verdict::Give { page, body: true });
+        assert_eq!(of("GET http://127.0.0.1:9410/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), give(Page::Metrics));
+        assert_eq!(of("GET HTTP://localhost/status?x=1 HTTP/1.1\r\n\r\n"), give(Page::Status));
+        // The field does not count then.
+        assert_eq!(of("GET http://[::1]/status HTTP/1.1\r\nHost: evil.example\r\n\r\n"), give(Page::Status));
+        assert!(status_of("GET http://evil.example/status HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("403"));
+        assert!(status_of("GET http:///status HTTP/1.1\r\n\r\n").starts_with("403"));
+        assert!(status_of("GET http://localhost HTTP/1.1\r\n\r\n").starts_with("404"));
+        assert!(status_of("GET https://localhost/status HTTP/1.1\r\n\r\n").starts_with("404"));
     }
 
     #[test]
