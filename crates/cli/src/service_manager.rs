@@ -2,14 +2,21 @@
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// Time for what was set up on the host to be undone.
+const UNDOING: Duration = Duration::from_secs(30);
 
 /// Clients are served from now on.
 pub fn ready() {
     tell("READY=1");
 }
 
-pub fn stopping() {
+/// The program ends, which may take it as long as this beside what undoing takes. A service manager would kill it after a time of
+/// its own (TimeoutStopSec, 90 s for systemd) that knows nothing of `--drain`.
+pub fn stopping(within: Duration) {
     tell("STOPPING=1");
+    tell(&format!("EXTEND_TIMEOUT_USEC={}", (within + UNDOING).as_micros()));
 }
 
 /// Does nothing without a service manager.

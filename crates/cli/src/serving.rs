@@ -2,10 +2,11 @@
 
 use crate::connection_log::connection_log;
 use crate::console::{event, remark};
-use crate::live::Live;
+use crate::live::{Live, asked_or_quit_then_hurry};
+use crate::service_manager;
 use crate::values::seconds;
 use crate::workers::{Workers, default_workers};
-use anabranch_proxy::{Journal, Limits, Target};
+use anabranch_proxy::{Control, Journal, Limits, Target};
 use anabranch_settings::diagnostic::Diagnostic;
 use anabranch_stack::Stack;
 use anabranch_system::descriptor;
@@ -137,6 +138,13 @@ impl LimitOptions {
         let verbosity = verbosity.clone();
         Some(connection_log(move || verbosity.is_high(), self.is_live()))
     }
+}
+
+/// Completes when a proxy or server is told to end; a service manager knows then how long that may take, and a further signal ends at
+/// once what is let finish.
+pub async fn stops(live: Option<Live>, control: Control) {
+    asked_or_quit_then_hurry(live, control.clone()).await;
+    service_manager::stopping(control.drain());
 }
 
 /// Resolves a name before anything is set up.

@@ -3,6 +3,7 @@
 use super::counters::ProxyCounters;
 use super::service::Service;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A handle to query or hurry a running proxy or server. Clones refer to the same one.
 #[derive(Clone)]
@@ -18,6 +19,11 @@ impl Control {
     /// The totals so far.
     pub fn counters(&self) -> ProxyCounters {
         self.service.with_counters(|counters| *counters)
+    }
+
+    /// How long connections may go on after the end was asked for.
+    pub fn drain(&self) -> Duration {
+        self.service.limits().drain
     }
 
     /// Ends at once the clients that are let finish since the end was asked for, or will be.

@@ -8,11 +8,11 @@ use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
 use crate::datagrams::answering;
 use crate::ending::block_on;
-use crate::live::{Live, asked_or_quit_then_hurry};
+use crate::live::Live;
 use crate::secrets::{is_readable, read_key, secret};
 use crate::server_name::{known_again, known_in_time};
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, resolves};
+use crate::serving::{LimitOptions, Verbosity, resolves, stops};
 use crate::status::{Listeners, Serving, Source, StatusOptions};
 use crate::uplink_care::{Roles, UplinkOptions, govern};
 use crate::values::listener;
@@ -253,7 +253,6 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         }
         let live = options.limits.live(open.attached.stacks(), "anabranch proxy")?;
         let counters = carry(options, (&open, reach), programs, listeners, terms, (roles, live)).await?;
-        service_manager::stopping();
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
     })
@@ -327,7 +326,7 @@ async fn carry(
             None => std::future::pending().await,
         }
     };
-    let (tells, stop) = (live.is_none(), asked_or_quit_then_hurry(live, proxy.control()));
+    let (tells, stop) = (live.is_none(), stops(live, proxy.control()));
     let following = async {
         match (&options.server, reach) {
             (Some(named), Reach::Server(known)) => follow_server(&open.attached, named, known, tells).await,

@@ -7,10 +7,10 @@ use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::print;
 use crate::datagrams::DatagramOptions;
 use crate::ending::block_on;
-use crate::live::{Live, asked_or_quit_then_hurry};
+use crate::live::Live;
 use crate::secrets::{is_readable, read_key, read_keys};
 use crate::service_manager;
-use crate::serving::{LimitOptions, Verbosity, resolves};
+use crate::serving::{LimitOptions, Verbosity, resolves, stops};
 use crate::status::{Serving, Source, StatusOptions};
 use crate::values::port;
 use anabranch_datagram::Done;
@@ -197,7 +197,6 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
             counters = carry(server, datagrams, live) => counters,
             never = read_again(again, Taken { keys: &TAKEN, counts: "for new connections" }, take) => match never {},
         };
-        service_manager::stopping();
         drop(serving);
         print(&format!("{counters}\n"));
         open.attached.detach().await.map_err(|error| diagnostic(&error))
@@ -206,7 +205,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
 
 /// Serves clients until it is told to end; datagrams are served for as long as streams.
 async fn carry(server: Server, datagrams: Option<anabranch_datagram::Server>, live: Option<Live>) -> ProxyCounters {
-    let stop = asked_or_quit_then_hurry(live, server.control());
+    let stop = stops(live, server.control());
     let Some(datagrams) = datagrams else { return server.run(stop).await };
     let (end, ended) = oneshot::channel::<()>();
     let streams = async {

@@ -341,7 +341,7 @@ impl Carrying<'_> {
                 moved = moves(server, open, options.datagram_port, &way) => Some(moved),
             };
             if moved.is_none() {
-                service_manager::stopping();
+                service_manager::stopping(control.drain());
                 if let Err(error) = self.led.retire() {
                     event(&error.to_string());
                 }

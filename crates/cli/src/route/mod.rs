@@ -80,7 +80,7 @@ fn run(options: &RouteOptions) -> Result<(), Diagnostic> {
             }
         };
         let outcome = daemon.telling(remark).following(news).run(end).await;
-        service_manager::stopping();
+        service_manager::stopping(std::time::Duration::ZERO);
         outcome.map_err(|error| diagnostic(&error))
     })
 }

@@ -238,7 +238,7 @@ async fn run(options: &SteerOptions, ground: Ground) -> Result<(), Diagnostic> {
         never = governed => match never {},
         never = kept => match never {},
     };
-    service_manager::stopping();
+    service_manager::stopping(std::time::Duration::ZERO);
     daemon.end();
     let mut setup = setup.borrow_mut();
     setup.forget(|step| matches!(step, Step::Endpoint { .. }));

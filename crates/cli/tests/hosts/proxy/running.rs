@@ -266,6 +266,8 @@ fn hang_up() {
         program.end_by("TERM");
     }
     assert_eq!(state(), "STOPPING=1");
+    // The time of --drain, 5 s, and half a minute.
+    assert_eq!(state(), "EXTEND_TIMEOUT_USEC=35000000");
 }
 
 fn clients() {
