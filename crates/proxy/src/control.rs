@@ -1,7 +1,9 @@
 //! A running proxy or server: its state, and a quicker end.
 
 use super::counters::ProxyCounters;
+use super::named::NamedCounters;
 use super::service::Service;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +31,11 @@ impl Control {
     /// Ends at once the clients that are let finish since the end was asked for, or will be.
     pub fn hurry(&self) {
         self.service.hurry();
+    }
+
+    /// Counters of the clients of a server that have keys of their own, by their names.
+    pub fn named(&self) -> BTreeMap<Arc<str>, NamedCounters> {
+        self.service.named.all()
     }
 
     /// Number of clients being served.

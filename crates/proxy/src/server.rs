@@ -8,6 +8,7 @@ use super::failure::{Failure, SERVER_FULL};
 use super::far::{CONNECTED, Far, NAMED, SERVERS_OWN, respond};
 use super::inbound::Negotiation;
 use super::keys::{Keys, Name};
+use super::named::Present;
 use super::priorities::Priorities;
 use super::relay::{Relay, SocketIs};
 use super::resolve::connect_to_first;
@@ -108,7 +109,10 @@ impl Server {
     pub fn changer(&self) -> impl Fn(ServerTerms, Limits) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |terms, limits| {
+            let keys = terms.keys.clone();
             shared.terms.set(terms);
+            let is_key = |name: &str| keys.iter().flat_map(Keys::iter).any(|(known, _)| known.as_deref() == Some(name));
+            shared.service.named.keep(is_key);
             shared.service.set_limits(limits);
         }
     }
@@ -164,7 +168,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
     let terms = shared.terms.now();
     // Without keys nobody need prove anything.
     let about = if terms.keys.is_some() { About::Stranger } else { About::Client };
-    let mut client = Client { about, peer, name: None, target: None };
+    let mut client = Client { about, peer, name: None, present: None, target: None };
     let service = &shared.service;
     let opened = service.unless_cut(Box::pin(open(service, &terms, stream, &mut client))).await;
     match opened {
@@ -178,6 +182,7 @@ async fn serve(shared: Arc<Shared>, stream: Stream) {
             relay.push_down(early);
             // The socket is the target's: what comes from it goes to the client.
             let (outcome, down, up) = service.carry(relay).await;
+            client.present.iter().for_each(|present| present.count(up, down));
             service.ended(outcome, up, down, || client.to_string());
         }
         Err(outcome) => service.ended_as(client.about, outcome, (0, 0), || client.to_string()),
@@ -200,6 +205,8 @@ struct Client {
     about: About,
     peer: SocketAddr,
     name: Name,
+    /// Counts it for its name, once it has asked for something.
+    present: Option<Present>,
     target: Option<Target>,
 }
 
@@ -231,7 +238,7 @@ async fn open_proven(
     keys: &Keys,
     client: &mut Client,
 ) -> Result<Opened, Outcome> {
-    let asked = timeout(service.limits().negotiation, prove_and_ask(stream, keys, client)).await;
+    let asked = timeout(service.limits().negotiation, prove_and_ask(service, stream, keys, client)).await;
     let (mut far, early) = asked.map_err(|_elapsed| Outcome::TooSlow)??;
     match connect(service, terms, client).await {
         Ok(socket) => {
@@ -272,12 +279,18 @@ async fn prove(mut stream: Stream, keys: &Keys) -> Result<(Far, Name, Bytes), Ou
 }
 
 /// The handshake, and the client's request: no target, or one. Returns data that it has sent already.
-async fn prove_and_ask(stream: Stream, keys: &Keys, client: &mut Client) -> Result<(Far, Bytes), Outcome> {
+async fn prove_and_ask(
+    service: &Service,
+    stream: Stream,
+    keys: &Keys,
+    client: &mut Client,
+) -> Result<(Far, Bytes), Outcome> {
     let (far, name, mut request) = prove(stream, keys).await?;
     (client.about, client.name) = (About::Client, name);
     if request.is_empty() {
         return Err(Outcome::Asked);
     }
+    client.present = client.name.as_ref().map(|name| service.named.begin(name));
     client.target = match request.split_to(1).first() {
         Some(&SERVERS_OWN) => None,
         Some(&NAMED) => match Target::decode(&request) {
@@ -362,7 +375,7 @@ mod tests {
         let target = "example.org:80".parse().ok();
         let said = |name: Option<&str>, target: &Option<Target>| {
             let name = name.map(Arc::from);
-            Client { about: About::Client, peer, name, target: target.clone() }.to_string()
+            Client { about: About::Client, peer, name, present: None, target: target.clone() }.to_string()
         };
         assert_eq!(said(None, &None), "192.0.2.1:4433");
         assert_eq!(said(Some("anna"), &None), "192.0.2.1:4433 (anna)");

@@ -4,6 +4,7 @@ use super::counters::{Outcome, ProxyCounters};
 use super::failure::Failure;
 use super::far::slots;
 use super::inbound::{Negotiation, Refusal, Step};
+use super::named::Named;
 use super::near::Near;
 use super::relay::Relay;
 use super::resolve::Resolver;
@@ -76,6 +77,8 @@ pub(super) struct Service {
     /// What all sockets are read into, one after the other.
     pub(super) slots: Slots,
     counters: Mutex<ProxyCounters>,
+    /// By the names of clients that have keys of their own.
+    pub(super) named: Arc<Named>,
     /// Clients that are served now, by all workers.
     clients: AtomicUsize,
     /// Room to tell clients that there is none for them.
@@ -113,6 +116,7 @@ impl Service {
             resolver: Resolver::new(),
             slots: slots(),
             counters: Mutex::default(),
+            named: Arc::default(),
             clients: AtomicUsize::new(0),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             hurried: watch::Sender::new(false),

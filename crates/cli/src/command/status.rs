@@ -1,7 +1,7 @@
 //! `anabranch status`: status of the commands running on this host.
 
 use crate::console::{print, remark, stamp};
-use crate::status::{Flow, Status, Uplink, instances, read};
+use crate::status::{Flow, NamedClient, Status, Uplink, instances, read};
 use crate::table;
 use anabranch_settings::diagnostic::Diagnostic;
 use clap::Args;
@@ -79,12 +79,26 @@ fn describe(status: &Status) -> String {
     let head = ["uplink", "state", "role", "subflows", "RTT ms", "loss %", "sent", "received"];
     text.push_str(&table::render(&head, &status.uplinks.iter().map(uplink).collect::<Vec<_>>()));
     text.push_str(&datagrams(status));
+    text.push_str(&named(status));
     text.push_str(&connections_of(status));
     let notes = notes(status);
     if !notes.is_empty() {
         text.push_str(&format!("\n{}\n", notes.join("\n")));
     }
     text
+}
+
+/// The clients of a server by the names of their keys.
+fn named(status: &Status) -> String {
+    let row = |(name, client): (&String, &NamedClient)| {
+        let (now, all) = (client.now.to_string(), client.accepted.to_string());
+        vec![name.clone(), now, all, bytes(client.up_bytes), bytes(client.down_bytes)]
+    };
+    let rows: Vec<_> = status.clients.named.iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table::render(&["key", "connections", "in all", "from it", "to it"], &rows))
 }
 
 /// Connections with their paths, of which the closed ones come last.

@@ -1,6 +1,6 @@
 //! A status in the Prometheus text format, version 0.0.4.
 
-use super::model::Status;
+use super::model::{Clients, Status};
 use super::steered::Steered;
 use super::uplink::{DatagramPath, Uplink};
 use std::fmt::Write as _;
@@ -182,11 +182,28 @@ fn clients(text: &mut String, status: &Status) {
         family(text, "anabranch_client_bytes_total", "counter", "Bytes of clients that have gone, by direction.");
     bytes.value(&[("direction", "up")], clients.up_bytes as f64);
     bytes.value(&[("direction", "down")], clients.down_bytes as f64);
+    named(text, clients);
+}
+
+fn named(text: &mut String, clients: &Clients) {
+    if clients.named.is_empty() {
+        return;
+    }
+    let mut now = family(text, "anabranch_key_connections", "gauge", "Connections of clients with the key.");
+    clients.named.iter().for_each(|(name, client)| now.value(&[("key", name)], client.now as f64));
+    let mut all = family(text, "anabranch_key_connections_total", "counter", "Connections of clients with the key.");
+    clients.named.iter().for_each(|(name, client)| all.value(&[("key", name)], client.accepted as f64));
+    let help = "Bytes of connections of clients with the key that have ended, by direction.";
+    let mut bytes = family(text, "anabranch_key_bytes_total", "counter", help);
+    for (name, client) in &clients.named {
+        bytes.value(&[("key", name), ("direction", "up")], client.up_bytes as f64);
+        bytes.value(&[("key", name), ("direction", "down")], client.down_bytes as f64);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Clients, Flows};
+    use super::super::model::{Flows, NamedClient};
     use super::*;
     use std::collections::BTreeSet;
 
@@ -214,7 +231,12 @@ mod tests {
             began: 1_000,
             now: 2_000,
             uplinks: vec![uplink, metered],
-            clients: Clients { now: 3, ended: [("finished".to_owned(), 7)].into(), ..Clients::default() },
+            clients: Clients {
+                now: 3,
+                ended: [("finished".to_owned(), 7)].into(),
+                named: [("ann".to_owned(), NamedClient { now: 2, accepted: 5, up_bytes: 10, down_bytes: 20 })].into(),
+                ..Clients::default()
+            },
             engine: [("joins_refused".to_owned(), 2)].into(),
             connections: crate::live::Sample::default(),
             flows: Some(Flows { count: 4, shown: Vec::new() }),
@@ -248,6 +270,9 @@ mod tests {
             "anabranch_clients 3",
             "anabranch_datagram_server_events_total{kind=\"clients_refused\"} 3",
             "anabranch_clients_ended_total{outcome=\"finished\"} 7",
+            "anabranch_key_connections{key=\"ann\"} 2",
+            "anabranch_key_connections_total{key=\"ann\"} 5",
+            "anabranch_key_bytes_total{key=\"ann\",direction=\"down\"} 20",
             "anabranch_engine_events_total{kind=\"joins_refused\"} 2",
             "anabranch_steer_commands_total{kind=\"demote\"} 5",
             "anabranch_steer_mptcp_lost_total{cause=\"blackhole\"} 1",

@@ -8,7 +8,7 @@ mod server;
 mod steered;
 mod uplink;
 
-pub use model::{Flow, Source, Status};
+pub use model::{Flow, NamedClient, Source, Status};
 pub use place::{instances, read};
 pub use server::{Listeners, Serving, StatusOptions};
 pub use steered::{Decision, Snapshot, Steered, SteeredHost};

@@ -9,7 +9,7 @@ use anabranch_attach::PathObserver;
 use anabranch_capture::{CaptureObserver, FlowReport};
 use anabranch_datagram::{Done, Kind, Way};
 use anabranch_policy::view::SubflowState;
-use anabranch_proxy::{Control, ProxyCounters};
+use anabranch_proxy::{Control, NamedCounters, ProxyCounters};
 use anabranch_stack::{ConnectionReport, PathReport, Stack};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,6 +56,20 @@ pub struct Clients {
     pub down_bytes: u64,
     /// How their connections ended, or why they were refused.
     pub ended: BTreeMap<String, u64>,
+    /// By the names of their keys, if they have keys of their own.
+    #[serde(default)]
+    pub named: BTreeMap<String, NamedClient>,
+}
+
+/// What the clients with one key do. Bytes are those of connections that have ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NamedClient {
+    /// Connections now.
+    pub now: usize,
+    /// Connections in all.
+    pub accepted: u64,
+    pub up_bytes: u64,
+    pub down_bytes: u64,
 }
 
 /// The complete status.
@@ -283,6 +297,10 @@ fn datagram_events(Done { sessions, mappings }: Done) -> BTreeMap<String, u64> {
     counts.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect()
 }
 
+fn named(NamedCounters { now, accepted, bytes_up, bytes_down }: NamedCounters) -> NamedClient {
+    NamedClient { now, accepted, up_bytes: bytes_up, down_bytes: bytes_down }
+}
+
 fn clients(control: &Control) -> Clients {
     let counters: ProxyCounters = control.counters();
     let ended = [
@@ -309,5 +327,6 @@ fn clients(control: &Control) -> Clients {
         up_bytes: counters.bytes_up,
         down_bytes: counters.bytes_down,
         ended: ended.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        named: control.named().into_iter().map(|(name, counters)| (name.to_string(), named(counters))).collect(),
     }
 }

@@ -279,7 +279,7 @@ fn clients() {
     std::fs::write(&keys, line("ann", &ann) + &line("bob", &bob)).expect("it can be written");
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     let file = place.join("anabranch.toml");
-    let table = "[serve]\nport = 4443\nudp = true\nto = \"127.0.0.1:8000\"\nkeys = \"keys\"\nverbose = true\n";
+    let table = "[serve]\nport = 4443\nudp = true\nto = \"127.0.0.1:8000\"\nkeys = \"keys\"\nverbose = true\nstatus = \"127.0.0.1:9410\"\n";
     std::fs::write(&file, table).expect("it can be written");
     let (mut serve, mut hears) = speaking(&["serve", "--config", &file.display().to_string()]);
     serve.line();
@@ -301,6 +301,9 @@ fn clients() {
     event(&mut hears);
     assert!(!get(&anns.1).status.success(), "her key was taken from the file");
     assert_eq!(text(&get(&bobs.1).stdout), "over the river");
+    let metrics = run("curl", &["--silent", "http://127.0.0.1:9410/metrics"]);
+    assert!(metrics.contains("anabranch_key_connections_total{key=\"bob\"} 2"), "{metrics}");
+    assert!(metrics.contains("anabranch_key_bytes_total{key=\"bob\",direction=\"down\"} "), "{metrics}");
     anns.0.end_by("TERM");
     bobs.0.end_by("TERM");
     let rest = serve.end_by("TERM");
