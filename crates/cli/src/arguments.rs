@@ -127,8 +127,9 @@ pub enum Command {
     #[cfg(feature = "lab")]
     /// Reproduce the papers' experiments and write a report
     Reproduce {
-        /// Experiment to run, by name or prefix [default: all]
-        experiment: Option<String>,
+        /// Experiments to run, by names or prefixes [default: all]
+        #[arg(value_name = "EXPERIMENT")]
+        experiments: Vec<String>,
         #[command(flatten)]
         options: ReproduceOptions,
     },

@@ -110,8 +110,8 @@ fn run(command: Command) -> Result<ExitCode, Diagnostic> {
         #[cfg(feature = "lab")]
         Command::Merge { places, out } => command::merge_rows(&places, &out).map(code),
         #[cfg(feature = "lab")]
-        Command::Reproduce { experiment, options } => {
-            command::reproduce(experiment.as_deref(), &options).map(|ending| code(ending == command::Ending::Done))
+        Command::Reproduce { experiments, options } => {
+            command::reproduce(&experiments, &options).map(|ending| code(ending == command::Ending::Done))
         }
         #[cfg(feature = "lab")]
         Command::Calibrate { options } => calibrate::calibrate(&options).map(code),

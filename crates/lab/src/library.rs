@@ -97,15 +97,18 @@ pub fn open(path: &Path, options: &[String]) -> Result<Document, Diagnostic> {
     }
 }
 
-/// Experiments whose names start with `name`; without it, all.
-pub fn experiments(name: Option<&str>) -> Result<Vec<&'static Embedded>, Diagnostic> {
+/// Experiments whose names start with one of `names`; without any, all.
+///
+/// # Errors
+/// No experiment's name starts with one of them.
+pub fn experiments<S: AsRef<str>>(names: &[S]) -> Result<Vec<&'static Embedded>, Diagnostic> {
     let all = SCENARIOS.iter().filter(|known| known.experiment);
-    let chosen: Vec<_> = all.clone().filter(|known| known.name.starts_with(name.unwrap_or(""))).collect();
-    if !chosen.is_empty() {
-        return Ok(chosen);
+    let starts = |known: &&Embedded, name: &S| known.name.starts_with(name.as_ref());
+    if let Some(unknown) = names.iter().find(|name| !all.clone().any(|known| starts(&known, name))) {
+        let (unknown, names) = (unknown.as_ref(), all.map(|known| known.name));
+        let hint = did_you_mean(unknown, names.clone());
+        let known = names.collect::<Vec<_>>().join(", ");
+        return Err(Diagnostic::plain(format!("there is no experiment '{unknown}': known are {known}{hint}")));
     }
-    let (name, names) = (name.unwrap_or(""), all.map(|known| known.name));
-    let hint = did_you_mean(name, names.clone());
-    let known = names.collect::<Vec<_>>().join(", ");
-    Err(Diagnostic::plain(format!("there is no experiment '{name}': known are {known}{hint}")))
+    Ok(all.filter(|known| names.is_empty() || names.iter().any(|name| starts(known, name))).collect())
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 #[pyfunction]
 #[pyo3(signature = (name=None))]
 pub fn experiments(name: Option<&str>) -> PyResult<Vec<&'static str>> {
-    let known = library::experiments(name).map_err(failure)?;
+    let known = library::experiments(name.as_slice()).map_err(failure)?;
     Ok(known.iter().map(|known| known.name).collect())
 }
 

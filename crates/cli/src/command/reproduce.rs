@@ -51,9 +51,9 @@ pub enum Ending {
 }
 
 /// Runs the experiments and prints the comparison.
-pub fn reproduce(name: Option<&str>, asked: &ReproduceOptions) -> Result<Ending, Diagnostic> {
+pub fn reproduce(names: &[String], asked: &ReproduceOptions) -> Result<Ending, Diagnostic> {
     let options = &asked.options;
-    let chosen = library::experiments(name)?;
+    let chosen = library::experiments(names)?;
     let documents: Vec<Document> = chosen.iter().map(|known| known.document(&options.set)).collect();
     let mut plan = plan(options)?;
     plan.sweep = true;

@@ -66,7 +66,7 @@ impl Pages {
     /// Records of all experiments, in the order of `reproduce`.
     pub fn records(&self) -> Result<Vec<PageRecord>, Diagnostic> {
         let mut records = Vec::new();
-        for known in anabranch_lab::library::experiments(None)? {
+        for known in anabranch_lab::library::experiments::<&str>(&[])? {
             let path = self.results().join(format!("{}.json", known.name));
             if !path.exists() {
                 continue;
