@@ -9,9 +9,6 @@ use serde::Serialize;
 /// Name of a scenario from a page in error messages.
 const NAME: &str = "scenario.toml";
 
-/// Greatest number of paths: a page cannot show more, and each costs time at every frame.
-const MOST_PATHS: usize = 32;
-
 #[derive(Serialize)]
 struct Policy {
     name: String,
@@ -95,10 +92,7 @@ pub fn read(text: &str) -> Result<Scenario, String> {
     let document = Document::embedded(NAME, text, &[]);
     let scenario = document.scenario().map_err(|error: Diagnostic| error.to_string())?;
     match scenario.cannot_be_watched() {
-        Some(reason) => Err(reason.to_owned()),
-        None if scenario.paths.len() > MOST_PATHS => {
-            Err(format!("{} paths are too many to be watched: at most {MOST_PATHS}", scenario.paths.len()))
-        }
+        Some(reason) => Err(reason),
         None => Ok(scenario),
     }
 }

@@ -12,6 +12,9 @@ use files::Files;
 use server::Server;
 use std::path::PathBuf;
 
+/// Policies that the page shows side by side.
+const MOST_POLICIES: usize = 3;
+
 #[derive(Debug, Args)]
 pub struct PlayOptions {
     /// Scenario: a file, or the name of a built-in one (see `list`)
@@ -35,6 +38,10 @@ pub struct PlayOptions {
 pub fn play(options: &PlayOptions) -> Result<(), Diagnostic> {
     let document = library::open(&options.scenario, &[])?;
     let scenario = document.scenario()?;
+    if options.policies.len() > MOST_POLICIES {
+        let message = format!("at most {MOST_POLICIES} policies run side by side");
+        return Err(Diagnostic::option("--policy", message));
+    }
     for policy in &options.policies {
         if scenario.policies.iter().all(|known| known.name != *policy) {
             let known: Vec<&str> = scenario.policies.iter().map(|known| known.name.as_str()).collect();
@@ -54,6 +61,9 @@ pub fn play(options: &PlayOptions) -> Result<(), Diagnostic> {
     ending::block_on(async {
         let server = Server::open(files, options.port).await?;
         console::print(&format!("{}#{fragment}\n", server.address()));
+        if console::lost().is_some() {
+            return Ok(());
+        }
         console::remark("open this address in a browser; Ctrl-C ends");
         tokio::select! {
             () = server.serve() => {}

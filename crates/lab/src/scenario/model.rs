@@ -112,14 +112,19 @@ pub struct Scenario {
 
 /// Greatest number of moving nodes that can be watched.
 const MOST_NODES: usize = 200;
+/// Most paths of a scenario that is watched: a page cannot show more, and each costs time at every frame.
+const MOST_PATHS: usize = 32;
 
 impl Scenario {
     /// Why it cannot be watched in a browser; none: it can.
-    pub fn cannot_be_watched(&self) -> Option<&'static str> {
+    pub fn cannot_be_watched(&self) -> Option<String> {
         if self.moving.as_ref().is_some_and(|moving| moving.nodes > MOST_NODES) {
-            Some("a network of more than 200 nodes cannot be watched")
+            Some(format!("a network of more than {MOST_NODES} nodes cannot be watched"))
+        } else if self.paths.len() > MOST_PATHS {
+            Some(format!("{} paths are too many to be watched: at most {MOST_PATHS}", self.paths.len()))
         } else if !self.datagrams.is_empty() {
-            Some("programs that send datagrams cannot be watched: their sessions are not built for browsers")
+            let reason = "programs that send datagrams cannot be watched: their sessions are not built for browsers";
+            Some(reason.to_owned())
         } else {
             None
         }
