@@ -203,9 +203,10 @@ fn processes(hosts: &[&Namespace]) -> Vec<Pid> {
     entries.flatten().filter_map(inside).filter(|process| *process != Pid::this()).collect()
 }
 
-/// The name of a path's device: the path's, if the kernel accepts it and it is not what another path's device may get instead.
+/// The name of a path's device: the path's, if that can be one and is not what another path's device may get instead.
 fn device_name(number: usize, path: &str) -> String {
-    let possible = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
+    // The kernel refuses the first three, and the program `ip` reads the others in another way.
+    let possible = |byte: u8| byte.is_ascii_graphic() && !b"/:%#\"'\\".contains(&byte);
     let reserved = ["lo", ".", "..", "all", "default"].contains(&path)
         || path.strip_prefix("path").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
     if (1..=15).contains(&path.len()) && path.bytes().all(possible) && !reserved {
@@ -245,10 +246,17 @@ fn furnish(
         let ends = ends.map_err(system("a TUN device could not be made"))?;
         config.settings.iter().try_for_each(|(key, value)| set(key, value))?;
         ip("-4", &script.ipv4)?;
-        ip("-6", &script.ipv6)?;
+        if !is_ipv6_disabled() {
+            ip("-6", &script.ipv6)?;
+        }
         Ok(ends)
     };
     host.run(work).map_err(system("a network namespace could not be entered"))?
+}
+
+/// Whether the calling thread's namespace has no IPv6 by its settings.
+fn is_ipv6_disabled() -> bool {
+    fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value.trim() == "1")
 }
 
 /// Writes a setting of the calling thread's namespace.
@@ -399,7 +407,7 @@ mod tests {
     #[test]
     fn a_device_is_called_after_its_path_where_the_kernel_takes_the_name() {
         assert_eq!(device_name(1, "wifi"), "wifi");
-        for name in ["", "a name", "lo", "a/b", "a:b", "all", "of_sixteen_bytes", "wïfi", "path2"] {
+        for name in ["", "a name", "lo", "a/b", "a:b", "all", "of_sixteen_bytes", "wïfi", "path2", "#x", "\"q"] {
             assert_eq!(device_name(3, name), "path3", "{name}");
         }
     }

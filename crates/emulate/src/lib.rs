@@ -31,4 +31,4 @@ pub use mesh::{Mesh, MeshConfig, Node};
 pub use network::{Change, Delivery, Hop, LinkId, Network, NetworkCounters, PortId, Prefix, RoutesId};
 pub use relay::{LinkReport, PortReport, Relay, Report};
 pub use routers::Routers;
-pub use session::{Ending, Programs, SessionError, run};
+pub use session::{Ending, Programs, Session, SessionError, run};

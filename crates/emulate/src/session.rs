@@ -46,6 +46,22 @@ pub enum Ending {
     TimeUp,
 }
 
+/// A session that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Session {
+    /// How the program ended.
+    pub ending: Ending,
+    /// How the server's command failed before the program ended, if it did.
+    pub server_failed: Option<ExitStatus>,
+}
+
+impl Session {
+    /// A warning about the server, if it failed.
+    pub fn warning(&self) -> Option<String> {
+        self.server_failed.map(|status| format!("the server's command ended before the program: {status}"))
+    }
+}
+
 impl Ending {
     /// The exit code of the session: that of the program, 128 plus the signal's number, or 124 after the time limit, as
     /// in timeout(1).
@@ -120,7 +136,7 @@ fn system(doing: &'static str) -> impl Fn(io::Error) -> SessionError {
 ///
 /// # Errors
 /// If they could not be run.
-pub fn run(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionError> {
+pub fn run(hosts: &Hosts, programs: &Programs) -> Result<Session, SessionError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("the event loop could not be started"))?;
     let outcome = runtime.block_on(run_both(hosts, programs));
@@ -128,7 +144,7 @@ pub fn run(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionError> {
     outcome
 }
 
-async fn run_both(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionError> {
+async fn run_both(hosts: &Hosts, programs: &Programs) -> Result<Session, SessionError> {
     let doing = "signals cannot be waited for";
     // From here on these signals have no default action.
     let [mut interrupt, mut terminate, mut hang_up] = [
@@ -161,11 +177,14 @@ async fn run_both(hosts: &Hosts, programs: &Programs) -> Result<Ending, SessionE
             _ = hang_up.recv() => break Ending::Ended(end(&mut child).await.map_err(system(doing))?),
         }
     };
+    let mut server_failed = None;
     if let Some(server) = &mut server {
+        let ended = server.try_wait().map_err(system("the server's command cannot be waited for"))?;
+        server_failed = ended.filter(|status| !status.success());
         // It may have ended before.
         let _ = end(server).await;
     }
-    Ok(ending)
+    Ok(Session { ending, server_failed })
 }
 
 async fn at(time: Option<Instant>) {

@@ -73,7 +73,7 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
     let report = ether.stop().map_err(|error| plain(&error))?;
     if let Some(path) = &options.json {
         let head = (scenario.name.as_str(), options.seed);
-        let json = as_json(head, &nodes, &report, &statuses, outcome.as_ref().ok());
+        let json = as_json(head, &nodes, &report, &statuses, outcome.as_ref().ok().map(|session| &session.ending));
         write(path, &format!("{json:#}\n"))?;
     }
     if !options.quiet {
@@ -87,7 +87,10 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
         remark(&format!("warning: {warning}"));
     }
     match outcome {
-        Ok(ending) => Ok(ending.code()),
+        Ok(session) => {
+            session.warning().iter().for_each(|warning| remark(&format!("warning: {warning}")));
+            Ok(session.ending.code())
+        }
         Err(error @ SessionError::Program { .. }) => {
             remark(&format!("error: {error}"));
             Ok(error.code())

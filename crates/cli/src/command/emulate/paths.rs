@@ -38,8 +38,8 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diag
     // Counters must be read while the devices exist.
     let unread = hosts.dropped().map_err(relay_failed)?;
     let report = relay.stop().map_err(relay_failed)?;
-    let code = match outcome {
-        Ok(ending) => ending.code(),
+    let session = match outcome {
+        Ok(session) => session,
         Err(error @ SessionError::Program { .. }) => {
             remark(&format!("error: {error}"));
             return Ok(error.code());
@@ -47,13 +47,14 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario) -> Result<u8, Diag
         Err(error) => return Err(Diagnostic::plain(error.to_string())),
     };
     if let Some(path) = &options.json {
-        write(path, &format!("{:#}\n", as_json(scenario, options.seed, &report, unread, outcome.ok())))?;
+        write(path, &format!("{:#}\n", as_json(scenario, options.seed, &report, unread, session.ending)))?;
     }
     if !options.quiet {
         remark(summary(scenario, options.seed, &report).trim_end());
     }
-    warnings(&report, unread).iter().for_each(|warning| remark(&format!("warning: {warning}")));
-    Ok(code)
+    let warnings = warnings(&report, unread).into_iter().chain(session.warning());
+    warnings.for_each(|warning| remark(&format!("warning: {warning}")));
+    Ok(session.ending.code())
 }
 
 fn relay_failed(error: io::Error) -> Diagnostic {
@@ -154,7 +155,7 @@ fn warnings(report: &Report, unread: u64) -> Vec<String> {
     warnings
 }
 
-fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending: Option<Ending>) -> Value {
+fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending: Ending) -> Value {
     let link = |(name, label): &(String, String)| {
         let counters = &report.links.iter().find(|link| link.name == *name)?.counters;
         let drops: serde_json::Map<String, Value> =
@@ -188,8 +189,8 @@ fn as_json(scenario: &Scenario, seed: u64, report: &Report, unread: u64, ending:
         "scenario": scenario.name,
         "seed": seed,
         "seconds": report.time.as_secs_f64(),
-        "exit_code": ending.map(Ending::code),
-        "time_up": ending == Some(Ending::TimeUp),
+        "exit_code": ending.code(),
+        "time_up": ending == Ending::TimeUp,
         "links": links(scenario).iter().filter_map(link).collect::<Vec<_>>(),
         "ports": ports,
         "no_route": report.network.no_route,
