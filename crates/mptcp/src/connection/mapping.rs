@@ -27,7 +27,10 @@ impl Connection {
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
         let initial = self.subflows[handle].peer.initial;
         let Some(mapping) = self.mapping_of(initial, segment) else { return };
-        if self.is_infinite(now, handle, &mapping, segment) || self.breaks_checksum_agreement(now, handle, &mapping) {
+        if mapping.is_infinite() {
+            return self.obey_infinite_mapping(now, handle, &mapping, segment);
+        }
+        if self.breaks_checksum_agreement(now, handle, &mapping) {
             return;
         }
         if mapping.length > 0 && mapping.wire.subflow_seq != 0 {
@@ -49,14 +52,12 @@ impl Connection {
     }
 
     /// An infinite mapping: the peer has fallen back (RFC 8684, section 3.7).
-    fn is_infinite(&mut self, now: Instant, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
-        let infinite = mapping.is_infinite();
-        if infinite && self.leaves_out_data(handle, mapping, segment) {
+    fn obey_infinite_mapping(&mut self, now: Instant, handle: Handle, mapping: &Resolved, segment: &Segment) {
+        if self.leaves_out_data(handle, mapping, segment) {
             self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
-        } else if infinite {
+        } else {
             self.fall_back_from(now, handle, segment.seq, FallbackCause::Peer);
         }
-        infinite
     }
 
     /// Whether an infinite mapping of the next byte of the subflow continues the stream beyond its next byte. Nothing
@@ -99,9 +100,8 @@ impl Connection {
     pub(super) fn place_mapped(&mut self, now: Instant, handle: Handle, segment: &Segment, payload: Bytes) {
         let initial = self.subflows[handle].peer.initial;
         let own = self.mapping_of(initial, segment);
-        if let Some(mapping) = own
-            && self.is_infinite(now, handle, &mapping, segment)
-        {
+        if let Some(mapping) = own.filter(Resolved::is_infinite) {
+            self.obey_infinite_mapping(now, handle, &mapping, segment);
             // The subflow may have been closed instead.
             if self.association.protocol == super::Protocol::Tcp && self.subflows.has(handle) {
                 self.place_plain(now, handle, segment, payload);
