@@ -13,6 +13,9 @@ use anabranch_wire::mptcp::{DataSequence, Dss};
 use anabranch_wire::{Flags, MptcpOption, Segment, SeqNumber};
 use bytes::Bytes;
 
+/// How often the peer is asked for an option on the only subflow before that is reset.
+const OPTION_PROBES: u32 = 2;
+
 impl Connection {
     /// Whether the peer will not send its key any more: no data precedes the first byte of the stream, and the segment
     /// answers our retransmitted SYN/ACK. Linux omits the key once it has a DATA_FIN to send, and continues as plain
@@ -48,8 +51,16 @@ impl Connection {
             self.abandon_joins(now);
             self.fall_back(now, handle, cause);
         } else {
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            self.reset_for_middlebox(now, handle);
         }
+    }
+
+    /// Resets a subflow whose path does not pass our options or the peer's. Beside others the path is left alone;
+    /// without one, another attempt may do better than to wait for the end of the connection.
+    pub(super) fn reset_for_middlebox(&mut self, now: Instant, handle: Handle) {
+        let last = self.association.confirmed && self.is_only_carrier(handle);
+        let why = if last { CloseReason::Reset } else { CloseReason::ProtocolError };
+        self.reset_subflow(now, handle, why, REASON_MIDDLEBOX);
     }
 
     /// The same with the segment that begins at `seq`.
@@ -109,6 +120,28 @@ impl Connection {
         !ahead && (self.receiver.buffer.out_of_order() == 0 || has_gap || self.association.checksum)
     }
 
+    /// Asks the peer for an option on the only subflow, where options passed before, and what has no DATA_ACK was
+    /// acknowledged in a segment without any. That may have been a single one: a peer that goes on in MPTCP answers the
+    /// probe with a DATA_ACK, and one that has fallen back reads nothing twice. Returns whether it asks.
+    pub(super) fn asks_for_options(&mut self, now: Instant) -> bool {
+        let una = self.sender.una();
+        let waits = una > 0 && una < self.sender.data_nxt && self.find_sender(una).is_none();
+        if !waits || self.timers.data_attempts > OPTION_PROBES {
+            return false;
+        }
+        let Some(handle) = self.only_without_options() else { return false };
+        self.subflows[handle].due.keepalive = true;
+        self.arm_data_retransmit(now);
+        true
+    }
+
+    /// The only subflow that may carry data, if the peer's options are gone from it.
+    fn only_without_options(&self) -> Option<Handle> {
+        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
+        let gone = |subflow: &Subflow| subflow.handshake.confirmed && subflow.signals == Signals::Gone;
+        self.subflows.find(gone).filter(|_| alone)
+    }
+
     /// Checks whether a subflow acknowledged all data that waits for a DATA_ACK, in segments without any option: then a
     /// middlebox strips options, perhaps only for some time. On the only subflow, a peer that has silently fallen back
     /// for that reason would read data sent again as new data. Returns whether MPTCP, or the only subflow, has ended.
@@ -126,12 +159,11 @@ impl Connection {
             }
             return false;
         }
-        let alone = self.subflows.iter().filter(|subflow| subflow.handshake.confirmed).count() == 1;
-        let Some(handle) = self.subflows.find(is_gone).filter(|_| alone) else { return false };
+        let Some(handle) = self.only_without_options() else { return false };
         if una > 0 {
             // Options passed in both directions before: the path has changed. A peer that goes on in MPTCP sends data
             // again at data level, which would be read twice as plain TCP.
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            self.reset_for_middlebox(now, handle);
             return true;
         }
         self.fall_back_or_reset(now, handle, FallbackCause::OptionsStripped);

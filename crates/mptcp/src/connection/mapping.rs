@@ -5,7 +5,6 @@
 
 use super::checksum::Verification;
 use super::numbers::EXPECTED_NEXT;
-use super::packets::REASON_MIDDLEBOX;
 use super::resolved::Resolved;
 use super::state::Connection;
 use super::subflows::Handle;
@@ -299,7 +298,7 @@ impl Connection {
         } else if strips_options {
             // The peer has received our DSS and repeats data at data level. Taken as plain TCP, those bytes would be
             // duplicated in the stream.
-            self.reset_subflow(now, handle, CloseReason::ProtocolError, REASON_MIDDLEBOX);
+            self.reset_for_middlebox(now, handle);
         } else if first_data && beyond_gap {
             self.subflows[handle].receiver.acknowledge_now(); // out of order (RFC 5681, section 4.2)
         }

@@ -232,7 +232,7 @@ impl Connection {
         if self.life.write_closed() && self.sender.all_assigned() && !self.life.end_acknowledged() {
             self.announce_data_fin(now);
         }
-        if self.leaves_options_behind(now) {
+        if self.asks_for_options(now) || self.leaves_options_behind(now) {
             return;
         }
         if self.sender.una() < self.sender.data_nxt && !self.is_left_to_its_subflow(self.sender.una()) {
