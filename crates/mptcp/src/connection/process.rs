@@ -21,6 +21,9 @@ impl Connection {
             return;
         }
         self.watch_fallback(now, handle, segment);
+        if self.answers_join_without_options(handle, segment) {
+            return self.reset_for_middlebox(now, handle);
+        }
         let progress = if acknowledges { self.handle_ack(now, handle, segment) } else { Progress::default() };
         self.handle_window(now, handle, segment, acknowledges);
         if self.association.protocol != Protocol::Tcp
@@ -146,6 +149,25 @@ impl Connection {
                 // What is not next may have overtaken the segment with the keys and the first mapping.
                 !segment.seq.after(subflow.receiver.next) && (answers || (initial && !segment.payload.is_empty()))
             })
+            && !self.is_within_mapping(handle, segment)
+    }
+
+    /// Whether the peer acknowledges the first data on a joined subflow without any MPTCP option, which ends the
+    /// subflow (RFC 8684, section 3.7). That is judged before the acknowledgement counts: what it is for has no
+    /// DATA_ACK, and is reinjected at once with the rest of what the subflow carries.
+    #[inline]
+    fn answers_join_without_options(&self, handle: Handle, segment: &Segment) -> bool {
+        is_bare(segment) && self.association.protocol == Protocol::Multipath && self.is_first_answer(handle, segment)
+    }
+
+    #[inline(never)]
+    fn is_first_answer(&self, handle: Handle, segment: &Segment) -> bool {
+        let subflow = &self.subflows[handle];
+        subflow.signals == Signals::Never
+            && !self.is_initial(handle)
+            && subflow.scoreboard.records().next().is_some_and(|record| !record.payload.is_empty())
+            && segment.ack.after(subflow.send.una)
+            && !segment.seq.after(subflow.receiver.next)
             && !self.is_within_mapping(handle, segment)
     }
 

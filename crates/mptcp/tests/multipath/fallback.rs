@@ -520,7 +520,9 @@ fn options_lost_on_a_joined_subflow_reset_it_for_a_middlebox() {
     // An acknowledgement of data, without a DSS.
     peer.send(1, Flags::ACK, TcpOptions::default(), &[]);
     assert_eq!(peer.take().iter().filter_map(reset_reason).collect::<Vec<_>>(), [6]);
-    // Acknowledged by the subflow and not at data level: the data level's timer reinjects it on the other.
+    // What it acknowledged has not arrived at data level, and goes on the other at once.
+    peer.acknowledge(0, 5);
+    assert_eq!(peer.host.stats(peer.id()).unwrap().bytes_reinjected, 508);
     for _ in 0..20 {
         peer.acknowledge(0, 5);
         peer.run(Duration::from_millis(100));
