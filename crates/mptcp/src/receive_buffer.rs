@@ -210,6 +210,11 @@ impl ReceiveBuffer {
         skipped
     }
 
+    /// Removes what has arrived out of order from `offset` on.
+    pub fn forget_from(&mut self, offset: u64) {
+        self.out_of_order.forget_from(offset);
+    }
+
     /// Whether all of `start..end`, beyond the first hole, has arrived.
     pub fn has(&self, start: u64, end: u64) -> bool {
         self.out_of_order.has(start, end)

@@ -8,6 +8,7 @@ use crate::subflow::State;
 use crate::subflow::timers::SubflowTimer;
 use anabranch_policy::time::Instant;
 use anabranch_wire::SeqNumber;
+use bytes::Bytes;
 
 impl Connection {
     /// Handles the peer's FIN once everything before it has arrived.
@@ -20,6 +21,9 @@ impl Connection {
 
     #[inline(never)]
     fn handle_known_fin(&mut self, now: Instant, handle: Handle, fin: Option<SeqNumber>) {
+        if let Some(first) = fin.filter(|_| self.subflows[handle].peer.fin.is_none()) {
+            self.forget_behind_fin(handle, first);
+        }
         let subflow = &mut self.subflows[handle];
         subflow.peer.fin = subflow.peer.fin.or(fin);
         if fin.is_some_and(|fin| fin.after(subflow.receiver.next)) {
@@ -39,6 +43,32 @@ impl Connection {
             self.take_in_records(now);
         } else {
             self.remove_if_closed(now, handle);
+        }
+    }
+
+    /// In plain TCP nothing follows a FIN. What came ahead of it from behind it is dropped, as by Linux: it must not
+    /// keep what comes before the FIN from the application. Where the peer may still send mappings its place is not
+    /// known.
+    fn forget_behind_fin(&mut self, handle: Handle, fin: SeqNumber) {
+        let subflow = &mut self.subflows[handle];
+        let plain = self.association.protocol == Protocol::Tcp && !self.association.fallback.heeds_mappings();
+        if plain && subflow.receiver.has_gap() && fin.at_or_after(subflow.receiver.next) {
+            subflow.receiver.forget_from(fin);
+            let end = self.receiver.buffer.next() + u64::from(fin - subflow.receiver.next);
+            self.receiver.buffer.forget_from(end);
+            self.report_memory();
+        }
+    }
+
+    /// Removes the part of a payload in plain TCP that lies behind a FIN of the peer's: it is ignored (RFC 9293,
+    /// section 3.10.7.4).
+    pub(super) fn cut_at_fin(&mut self, handle: Handle, seq: SeqNumber, payload: &mut Bytes) {
+        let subflow = &mut self.subflows[handle];
+        let Some(fin) = subflow.peer.fin else { return };
+        let room = usize::try_from(fin.distance(seq)).unwrap_or(0);
+        if payload.len() > room {
+            payload.truncate(room);
+            subflow.receiver.acknowledge_now();
         }
     }
 

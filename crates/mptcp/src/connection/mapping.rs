@@ -142,6 +142,7 @@ impl Connection {
             self.store(handle, &Resolved { length, ..mapping });
         }
         let mut seq = segment.seq;
+        self.cut_at_fin(handle, seq, &mut payload);
         while !payload.is_empty() {
             let Some(subflow) = self.subflows.live(handle) else { return };
             let Some(mapping) = subflow.mappings.find(seq).copied() else {

@@ -107,6 +107,18 @@ impl OutOfOrder {
         Some(piece.bytes)
     }
 
+    /// Removes what begins at `offset` or behind it.
+    pub(super) fn forget_from(&mut self, offset: u64) {
+        while let Some(last) = self.pieces.back_mut().filter(|last| last.end() > offset) {
+            let kept = offset.saturating_sub(last.start);
+            self.bytes -= last.bytes.len() as u64 - kept;
+            last.bytes.truncate(kept as usize);
+            if kept == 0 {
+                self.pieces.pop_back();
+            }
+        }
+    }
+
     /// Stores the missing part of `data`, as long as the charge stays within `budget`.
     pub(super) fn insert(&mut self, mut offset: u64, mut data: Bytes, budget: u64) -> Stored {
         let mut stored = Stored::default();

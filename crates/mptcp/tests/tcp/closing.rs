@@ -373,3 +373,36 @@ fn a_connection_whose_peer_is_unresponsive_is_abandoned_and_reset() {
     t.expect_in(2400, "RA 1001:1001 ack 1");
     assert_eq!(t.closed(), Some(CloseCause::TimedOut));
 }
+
+// Section 3.10.7.4, seventh: what follows a FIN should not occur and is ignored, as by Linux; what precedes it counts.
+#[test]
+fn what_lies_behind_a_fin_is_dropped_and_what_lies_before_it_is_read() {
+    let fin = "FA 11:11 ack 1";
+    for [behind, before] in
+        [["A 12:22 ack 1", "A 1:11 ack 1"], ["A 11:21 ack 1", "A 1:11 ack 1"], ["A 5:21 ack 1", "A 1:5 ack 1"]]
+    {
+        for order in [[fin, behind], [behind, fin]] {
+            let mut t = Transcript::accepted(plain());
+            order.iter().for_each(|segment| t.peer(segment));
+            t.take();
+            t.peer(before);
+            t.expect("A 1:1 ack 12");
+            t.read(10);
+            assert!(ended(&t), "{order:?}");
+            t.close();
+            t.expect("FA 1:1 ack 12");
+            t.peer("A 12:12 ack 2");
+            assert_eq!(t.closed(), Some(CloseCause::Finished), "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn of_a_segment_over_a_fin_the_part_before_it_is_read() {
+    let mut t = Transcript::accepted(plain());
+    t.peer("FA 11:11 ack 1");
+    t.peer("A 1:21 ack 1");
+    t.take();
+    t.read(10);
+    assert!(ended(&t));
+}
