@@ -58,10 +58,11 @@ impl Endpoint {
 
     /// A segment for a subflow in TIME-WAIT whose connection is gone, or for no connection.
     pub(super) fn handle_unrouted(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, packet: &Packet) {
+        let may_open = self.may_open(local, &packet.segment);
         let Some(time_wait) = self.time_waits.get_mut(local, remote) else {
             return self.handle_unmatched(now, (local, remote), packet, None);
         };
-        if time_wait.accepts_syn(&packet.segment) {
+        if may_open && time_wait.accepts_syn(&packet.segment) {
             let last = self.time_waits.remove(local, remote);
             return self.handle_unmatched(now, (local, remote), packet, last);
         }
@@ -106,6 +107,14 @@ impl Endpoint {
             Some(join) => self.accept_join(now, ours, (local, remote), &join, packet, last),
             None => self.accept(now, ours, (local, remote), packet, last),
         }
+    }
+
+    /// Whether a segment is a SYN that somebody here would take. Another one does not end a TIME-WAIT: it is challenged,
+    /// as in any state (RFC 9293, section 3.10.7.4; Linux, too).
+    pub(super) fn may_open(&self, local: SocketAddr, segment: &Segment) -> bool {
+        let ours = || self.addresses.iter().any(|known| known.address == local.ip());
+        let taken = || if ours() { self.listener(local.port()).is_some() } else { self.held.is_used() };
+        opens(segment) && (join_request(segment).is_some() || taken())
     }
 
     fn listener(&self, port: u16) -> Option<&Arc<ConnectionConfig>> {

@@ -46,7 +46,8 @@ impl Endpoint {
         let Some(id) = self.connections.route(local, remote) else {
             return self.handle_unrouted(now, local, remote, packet);
         };
-        let connection = self.connections.get_mut(id);
+        let may_open = self.may_open(local, &packet.segment);
+        let connection = self.connections.get_mut(id).filter(|_| may_open);
         let last = connection.and_then(|connection| connection.end_time_wait(local, remote, &packet.segment));
         if last.is_some() {
             self.settle(now, id);

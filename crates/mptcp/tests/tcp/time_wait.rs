@@ -91,6 +91,34 @@ fn a_late_copy_of_the_syn_whose_timestamps_we_did_not_take_opens_nothing() {
     }
 }
 
+// RFC 9293, section 3.10.7.4: a SYN that opens nothing is challenged, as in the other states. Linux does the same.
+#[test]
+fn a_new_syn_to_a_port_where_nobody_listens_is_acknowledged_and_the_wait_goes_on() {
+    for forgotten in [false, true] {
+        for syn in ["S 90000:90000 mss 1000", "S 90000:90000 mss 1000 ts 1101/0"] {
+            let mut t = Transcript::connecting(stamped());
+            let first = t.hear();
+            (t.initial, t.stamp) = (first.segment.seq.0, first.segment.options.timestamps.map(|stamps| stamps.value));
+            t.peer("SA 0:0 ack 1 mss 1000 sackok ts 1000/0");
+            t.expect("A 1:1 ack 1");
+            t.close();
+            t.expect("FA 1:1 ack 1");
+            t.peer("FA 1:1 ack 2 ts 1100/0");
+            t.expect("A 2:2 ack 2");
+            if forgotten {
+                t.forget();
+            }
+            t.wait(200);
+            t.peer(syn);
+            t.expect("A 2:2 ack 2");
+            assert_eq!(t.host.connection_count(), 1);
+            t.wait(200);
+            t.peer("FA 1:1 ack 2 ts 1100/0");
+            t.expect("A 2:2 ack 2");
+        }
+    }
+}
+
 // RFC 9293, section 3.10.7.4, MAY-2: our initial sequence number exceeds the largest one used.
 #[test]
 fn our_numbers_go_on_beyond_those_of_the_last_connection() {
