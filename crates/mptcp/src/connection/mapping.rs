@@ -24,8 +24,7 @@ const ENDLESS: u32 = 1 << 30;
 impl Connection {
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for later segments.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
-        let initial = self.subflows[handle].peer.initial;
-        let Some(mapping) = self.mapping_of(initial, segment) else { return };
+        let Some(mapping) = self.mapping_of(handle, segment) else { return };
         if mapping.is_infinite() {
             return self.obey_infinite_mapping(now, handle, &mapping, segment);
         }
@@ -97,8 +96,7 @@ impl Connection {
 
     /// Payload on a subflow of an MPTCP connection.
     pub(super) fn place_mapped(&mut self, now: Instant, handle: Handle, segment: &Segment, payload: Bytes) {
-        let initial = self.subflows[handle].peer.initial;
-        let own = self.mapping_of(initial, segment);
+        let own = self.mapping_of(handle, segment);
         if let Some(mapping) = own.filter(Resolved::is_infinite) {
             self.obey_infinite_mapping(now, handle, &mapping, segment);
             // The subflow may have been closed instead.
@@ -133,8 +131,7 @@ impl Connection {
     /// Payload in plain TCP. A peer that does not know of our fallback still sends mappings, and may send data again at
     /// new sequence numbers of the subflow. Its infinite mapping shows how the stream continues.
     pub(super) fn place_plain(&mut self, now: Instant, handle: Handle, segment: &Segment, mut payload: Bytes) {
-        let initial = self.subflows[handle].peer.initial;
-        let told = if self.association.fallback.heeds_mappings() { self.mapping_of(initial, segment) } else { None };
+        let told = if self.association.fallback.heeds_mappings() { self.mapping_of(handle, segment) } else { None };
         let hole = self.association.fallback.behind_hole().is_some() && self.has_hole(handle, segment.seq, told);
         let counts = |mapping: &Resolved| self.association.fallback.was_failure() || (hole && !mapping.is_infinite());
         if let Some(mapping) = told.filter(counts) {

@@ -6,7 +6,7 @@ use super::state::Connection;
 use super::subflows::Handle;
 use crate::subflow::StoredMapping;
 use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
-use anabranch_wire::{Segment, SeqNumber};
+use anabranch_wire::Segment;
 
 /// A subflow may store one mapping for this many bytes of the receive buffer, ...
 const BYTES_PER_MAPPING: u64 = 256;
@@ -63,8 +63,10 @@ impl Connection {
         self.data_seq_offset(mapping.data_seq).checked_add_signed(ahead)
     }
 
-    /// The mapping of a segment, from DSS or from MP_CAPABLE with data.
-    pub(super) fn mapping_of(&mut self, subflow_initial: SeqNumber, segment: &Segment) -> Option<Resolved> {
+    /// The mapping of a segment, from DSS or from MP_CAPABLE with data, which has both keys and is of the initial
+    /// subflow.
+    pub(super) fn mapping_of(&mut self, handle: Handle, segment: &Segment) -> Option<Resolved> {
+        let subflow_initial = self.subflows[handle].peer.initial;
         if let Some(dss) = &segment.options.dss {
             let wire = dss.mapping?;
             self.association.long_data_ack |= matches!(wire.data_seq, DataSequence::Long(_));
@@ -77,7 +79,11 @@ impl Connection {
             });
         }
         let capable = segment.options.mptcp.iter().find_map(super::opening::usable_capable)?;
-        let CapableKeys::BothWithData { length, checksum, .. } = capable.1 else { return None };
+        let CapableKeys::BothWithData { sender, receiver, length, checksum } = capable.1 else { return None };
+        let keys = &self.identity.keys;
+        if (sender, receiver) != (keys.remote.0, keys.local.0) || !self.is_initial(handle) {
+            return None;
+        }
         // It implies the peer's initial number, with all 64 bits (as in Linux).
         self.association.long_data_ack = true;
         let data_seq = DataSequence::Long(self.identity.remote.data_seq(0));

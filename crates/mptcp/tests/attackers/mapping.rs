@@ -272,3 +272,19 @@ fn options_of_a_handshake_in_mid_connection_change_nothing() {
         assert_eq!(peer.received, b"hello world", "{option:?}");
     }
 }
+
+// RFC 8684, section 3.1: MP_CAPABLE has both keys, and maps the first data of the initial subflow.
+#[test]
+fn data_with_other_keys_or_on_another_subflow_is_not_mapped_by_them() {
+    for (flow, wrong) in [(0, [1, 0]), (0, [0, 1]), (1, [0, 0])] {
+        let mut peer = Peer::connected(config());
+        peer.acknowledge(0, 0);
+        peer.join(1);
+        let (sender, receiver) = (peer.keys.local.0 ^ wrong[0], peer.keys.remote.0 ^ wrong[1]);
+        let keys = CapableKeys::BothWithData { sender, receiver, length: 5, checksum: None };
+        peer.send_at(flow, 1, Flags::ACK, options(vec![capable(keys)]), b"wrong");
+        assert_eq!(peer.received, b"", "on {flow} with {wrong:?}");
+        peer.send_data(flow, 0, b"right");
+        assert_eq!(peer.received, b"right", "on {flow} with {wrong:?}");
+    }
+}
