@@ -24,7 +24,7 @@ const ENDLESS: u32 = 1 << 30;
 impl Connection {
     /// A DSS on a segment without payload: a DATA_FIN, or a mapping for later segments.
     pub(super) fn handle_mapping_alone(&mut self, now: Instant, handle: Handle, segment: &Segment) {
-        let Some(mapping) = self.mapping_of(handle, segment) else { return };
+        let Some(mapping) = self.mapping_of(handle, segment).filter(|mapping| !mapping.is_empty_end()) else { return };
         if mapping.is_infinite() {
             return self.obey_infinite_mapping(now, handle, &mapping, segment);
         }

@@ -19,8 +19,15 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    /// Whether its sender has fallen back to plain TCP (RFC 8684, section 3.7).
+    /// Whether its sender has fallen back to plain TCP (RFC 8684, section 3.7): the length 0 is reserved for that
+    /// (section 3.3.1).
     pub fn is_infinite(&self) -> bool {
-        self.wire.length == 0 && !self.data_fin
+        self.wire.length == 0
+    }
+
+    /// Whether it is a DATA_FIN that its own length does not count, which cannot be (RFC 8684, section 3.3.3). With
+    /// data, Linux takes it for an infinite mapping; without, for nothing.
+    pub fn is_empty_end(&self) -> bool {
+        self.wire.length == 0 && self.data_fin
     }
 }

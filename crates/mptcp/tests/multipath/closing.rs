@@ -5,7 +5,7 @@ use super::orders::obedient_pair;
 use super::peer::{Peer, mapping, options};
 use crate::pair::{Fate, Pair, address, config, pattern};
 use anabranch_mptcp::OperationError;
-use anabranch_mptcp::{CloseCause, Event};
+use anabranch_mptcp::{CloseCause, Event, Protocol};
 use anabranch_policy::ids::{AddressId, ConnectionId, SubflowId};
 use anabranch_policy::path_manager::CloseReason;
 use anabranch_policy::time::{Duration, Instant};
@@ -555,4 +555,30 @@ fn a_fin_on_the_last_subflow_is_answered_when_our_data_has_arrived() {
     assert!(!peer.take().iter().any(has_fin));
     peer.acknowledge(0, 60_000);
     assert!(peer.take().iter().any(has_fin));
+}
+
+// Section 3.3.3: the length counts the DATA_FIN, so that it is 1 at least. Linux takes no other without data.
+#[test]
+fn a_data_fin_of_length_0_ends_nothing() {
+    let mut peer = two_subflows();
+    let mut dss = peer.data_fin(0);
+    dss.mapping.as_mut().unwrap().length = 0;
+    peer.signal(0, dss);
+    peer.send_data(0, 0, b"abc");
+    assert_eq!((peer.received.as_slice(), peer.acknowledged()), (&b"abc"[..], Some(3)));
+    peer.signal(0, peer.data_fin(3));
+    assert_eq!(peer.acknowledged(), Some(4));
+}
+
+// Section 3.3.1: the length 0 is that of the infinite mapping. One that calls itself the end as well does not cut the
+// stream.
+#[test]
+fn data_under_a_data_fin_of_length_0_does_not_end_the_stream_before_itself() {
+    let mut peer = Peer::connected(config());
+    peer.send_data(0, 0, b"abc");
+    let mut dss = peer.map(3, 4, b"def", true);
+    dss.mapping.as_mut().unwrap().length = 0;
+    peer.send(0, Flags::ACK, TcpOptions { dss: Some(dss), ..TcpOptions::default() }, b"def");
+    assert!(!peer.events.contains(&Event::EndOfStream(peer.id())), "{:?}", peer.events);
+    assert_eq!((peer.protocol(), &peer.received[..]), (Protocol::Tcp, &b"abcdef"[..]));
 }
