@@ -54,8 +54,20 @@ impl Connection {
         if self.leaves_out_data(handle, mapping, segment) {
             self.reset_subflow(now, handle, CloseReason::ProtocolError, super::packets::REASON_MPTCP);
         } else {
+            let repeats = self.repeats_data(handle, mapping, segment);
             self.fall_back_from(now, handle, segment.seq, FallbackCause::Peer);
+            if repeats && self.association.protocol == super::Protocol::Tcp {
+                self.store(handle, &Resolved { length: ENDLESS, ..*mapping });
+            }
         }
+    }
+
+    /// Whether an infinite mapping on the next byte of the subflow continues the stream before its next byte. What has
+    /// arrived is not read again then.
+    fn repeats_data(&self, handle: Handle, mapping: &Resolved, segment: &Segment) -> bool {
+        let ahead = i64::from(segment.seq.distance(mapping.seq));
+        segment.seq == self.subflows[handle].receiver.next
+            && mapping.data_seq.wrapping_add_signed(ahead) < self.receiver.buffer.next()
     }
 
     /// Whether an infinite mapping of the next byte of the subflow continues the stream beyond its next byte. Nothing

@@ -122,3 +122,29 @@ fn a_segment_over_the_edge_of_the_hole_is_mapped_behind_it() {
         assert_eq!(peer.received, b"abcdefghi", "checksum {checksum}");
     }
 }
+
+/// The mapping tells where the stream goes on: what came before at data level is not read again.
+#[test]
+fn an_infinite_mapping_behind_the_next_byte_brings_what_it_repeats_once() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
+        let mut peer = Peer::connected(config());
+        peer.send_data(0, 0, b"abcdef");
+        peer.write(b"hello");
+        peer.acknowledge(0, 5);
+        // The peer sends "cdef" again and goes on.
+        let at = peer.flows[0].nxt;
+        let data_seq = DataSequence::Long(peer.number(2));
+        let mapping = Mapping { data_seq, subflow_seq: at, length: 0, checksum: None };
+        let infinite = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
+        for part in order {
+            let (skipped, payload) = [(0, &b"cd"[..]), (2, b"efgh"), (6, b"ijk")][part];
+            let dss = (part == 0).then_some(infinite);
+            peer.send_at(0, at + skipped, Flags::ACK, TcpOptions { dss, ..TcpOptions::default() }, payload);
+        }
+        // What came before the mapping was not taken, and comes again.
+        for (skipped, payload) in [(2, &b"efgh"[..]), (6, b"ijk"), (9, b"lm")] {
+            peer.send_at(0, at + skipped, Flags::ACK, TcpOptions::default(), payload);
+        }
+        assert_eq!((peer.protocol(), &peer.received[..]), (Protocol::Tcp, &b"abcdefghijklm"[..]), "{order:?}");
+    }
+}
