@@ -124,7 +124,9 @@ impl Connection {
             return self.place_all_checked(now, handle, own, segment.seq, payload);
         }
         let Some(mapping) = own else { return self.place_by_stored(now, handle, segment.seq, payload) };
-        let whole = segment.seq == mapping.seq && payload.len() as u32 == mapping.length;
+        let whole = segment.seq == mapping.seq
+            && payload.len() as u32 == mapping.length
+            && !self.subflows[handle].mappings.contradicts(&mapping.to_store());
         self.subflows[handle].liveness.unmapped = 0;
         if whole {
             self.place(now, handle, Subflow::range_of(segment.seq, &payload), mapping.data_seq, payload);
@@ -203,8 +205,11 @@ impl Connection {
             if self.association.protocol == super::Protocol::Tcp {
                 return self.place_after_fallback(now, handle, seq, payload);
             }
+            let known = self.receiver.pending_mappings.find(id, seq);
             let covers = |m: &Resolved| seq.at_or_after(m.seq) && seq.before(m.seq + m.length);
-            let Some(mapping) = own.filter(covers).or_else(|| self.receiver.pending_mappings.find(id, seq)) else {
+            // A mapping is fixed once it was processed (RFC 8684, section 3.3.1).
+            let agrees = |m: &Resolved| known.is_none_or(|known| m.to_store().agrees(&known.to_store()));
+            let Some(mapping) = own.filter(|m| covers(m) && agrees(m)).or(known) else {
                 if self.skip_old(handle, &mut seq, &mut payload) {
                     continue;
                 }

@@ -4,9 +4,8 @@ use super::checksum::is_right;
 use super::resolved::Resolved;
 use super::state::Connection;
 use super::subflows::Handle;
-use crate::subflow::StoredMapping;
-use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 use anabranch_wire::Segment;
+use anabranch_wire::mptcp::{CapableKeys, DataAck, DataSequence, Mapping};
 
 /// A subflow may store one mapping for this many bytes of the receive buffer, ...
 const BYTES_PER_MAPPING: u64 = 256;
@@ -108,8 +107,7 @@ impl Connection {
         let most = self.receiver.buffer.size() / BYTES_PER_MAPPING;
         let most = usize::try_from(most).unwrap_or(usize::MAX).clamp(LEAST_STORED, MOST_STORED);
         let subflow = &mut self.subflows[handle];
-        let stored = StoredMapping { seq: mapping.seq, length: mapping.length, data_seq: mapping.data_seq };
-        subflow.mappings.store(stored, subflow.receiver.next, most)
+        subflow.mappings.store(mapping.to_store(), subflow.receiver.next, most)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Owns a mapping whose numbers are converted to stream offsets.
 
+use crate::subflow::StoredMapping;
 use anabranch_wire::SeqNumber;
 use anabranch_wire::mptcp::Mapping;
 
@@ -19,6 +20,11 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
+    /// What a subflow remembers of it.
+    pub fn to_store(self) -> StoredMapping {
+        StoredMapping { seq: self.seq, length: self.length, data_seq: self.data_seq }
+    }
+
     /// Whether its sender has fallen back to plain TCP (RFC 8684, section 3.7): the length 0 is reserved for that
     /// (section 3.3.1).
     pub fn is_infinite(&self) -> bool {

@@ -20,7 +20,7 @@ impl StoredMapping {
     }
 
     /// Whether both map each byte to the same data sequence where they overlap.
-    fn agrees(&self, other: &Self) -> bool {
+    pub fn agrees(&self, other: &Self) -> bool {
         self.data_seq.wrapping_sub(other.data_seq) == self.seq.distance(other.seq) as u64
     }
 
@@ -34,7 +34,8 @@ impl StoredMapping {
     }
 }
 
-/// Mappings in order of sequence numbers, not overlapping: of two that differ, the later one counts.
+/// Mappings in order of sequence numbers, not overlapping: of two that differ, the first one counts (RFC 8684, section
+/// 3.3.1), and the other is ignored.
 ///
 /// Insertion takes time that does not depend on the number stored, except for a mapping that covers many others.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +64,7 @@ impl Mappings {
     /// subflow would stall for ever.
     pub fn store(&mut self, mapping: StoredMapping, next: SeqNumber, most: usize) -> bool {
         self.remove_before(next);
-        if mapping.end().at_or_before(next) || mapping.length == 0 {
+        if mapping.end().at_or_before(next) || mapping.length == 0 || self.contradicts(&mapping) {
             return true;
         }
         let place = self.ring.partition_point(|other| other.end().before(mapping.seq));
@@ -80,6 +81,19 @@ impl Mappings {
         let place = self.ring.partition_point(|other| other.seq.before(mapping.seq));
         self.ring.insert(place, mapping);
         true
+    }
+
+    /// Whether a mapping puts a byte elsewhere than an earlier one does.
+    #[inline]
+    pub fn contradicts(&self, mapping: &StoredMapping) -> bool {
+        !self.ring.is_empty() && self.contradicts_stored(mapping)
+    }
+
+    #[inline(never)]
+    fn contradicts_stored(&self, mapping: &StoredMapping) -> bool {
+        let first = self.ring.partition_point(|other| other.end().at_or_before(mapping.seq));
+        let mut overlapping = self.ring.iter_from(first).take_while(|other| other.seq.before(mapping.end()));
+        overlapping.any(|other| !other.agrees(mapping))
     }
 
     /// Removes the mappings before `next`, the byte expected next, and releases their memory if no other is left.
@@ -147,15 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_differ_the_later_counts() {
+    fn of_those_that_differ_the_first_counts_and_the_other_is_ignored() {
         let mut mappings = Mappings::default();
-        mappings.store(mapping(100, 100, 1_000), SeqNumber(0), 8);
-        mappings.store(mapping(120, 10, 5_000), SeqNumber(0), 8);
-        assert_eq!(all(&mappings), [(100, 20, 1_000), (120, 10, 5_000), (130, 70, 1_030)]);
-        mappings.store(mapping(110, 40, 7_000), SeqNumber(0), 8);
-        assert_eq!(all(&mappings), [(100, 10, 1_000), (110, 40, 7_000), (150, 50, 1_050)]);
-        mappings.store(mapping(90, 200, 9_000), SeqNumber(0), 8);
-        assert_eq!(all(&mappings), [(90, 200, 9_000)]);
+        assert!(mappings.store(mapping(100, 100, 1_000), SeqNumber(0), 8));
+        for (seq, length, data_seq) in [(120, 10, 5_000), (100, 100, 1_001), (90, 11, 9_000), (199, 9, 7_000)] {
+            assert!(mappings.store(mapping(seq, length, data_seq), SeqNumber(0), 8));
+            assert_eq!(all(&mappings), [(100, 100, 1_000)]);
+        }
+        // Those beside it overlap nothing.
+        assert!(mappings.store(mapping(90, 10, 9_000), SeqNumber(0), 8));
+        assert!(mappings.store(mapping(200, 9, 7_000), SeqNumber(0), 8));
+        assert_eq!(all(&mappings), [(90, 10, 9_000), (100, 100, 1_000), (200, 9, 7_000)]);
+        // Of received bytes nothing is known any more.
+        assert!(mappings.store(mapping(150, 59, 2_000), SeqNumber(209), 8));
+        assert_eq!(all(&mappings), []);
     }
 
     #[test]
