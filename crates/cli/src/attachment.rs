@@ -1,5 +1,6 @@
 //! Options shared by commands with a real stack, and its setup.
 
+use crate::console::event;
 use crate::ending;
 use anabranch_attach::{Attached, AttachedPath, Attachment, HostError, HostOptions, Local, Tunnels, Uplinks, Worker};
 use anabranch_host::ServerAddresses;
@@ -107,6 +108,17 @@ pub struct Open {
     pub attached: Attached,
     /// Configuration of new connections with the chosen policies.
     pub connection: ConnectionConfig,
+}
+
+impl Open {
+    /// Tells which of the named uplinks cannot be used at the beginning; later changes are told as they come.
+    pub fn tell_unusable(&self, named: &[String]) {
+        let paths = self.attached.paths();
+        let usable = |name: &String| paths.iter().any(|path| path.name == *name && !path.addresses.is_empty());
+        for name in named.iter().filter(|name| !usable(name)) {
+            event(&format!("uplink {name} cannot be used: it has no address, or no route of a family that is needed"));
+        }
+    }
 }
 
 impl StackOptions {

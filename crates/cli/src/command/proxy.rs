@@ -245,6 +245,7 @@ pub fn proxy(options: &ProxyOptions) -> Result<(), Diagnostic> {
         let roles = Roles::new(&options.care, &options.stack.roles.backups);
         let open =
             options.stack.with_backups(roles.reserve()).open_on(reach, terms.via.key(), workers.runtimes()).await?;
+        open.tell_unusable(&options.stack.uplinks);
         for (address, kind) in programs.addresses().iter().zip(kinds) {
             print(&format!("listening on {address}: {kind}\n"));
         }

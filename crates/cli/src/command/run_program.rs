@@ -196,6 +196,9 @@ async fn through(
     let roles = Roles::new(&options.care, &options.backups);
     let (stack, Server { named, key, addresses }) = (options.stack().with_backups(roles.reserve()), server);
     let open = stack.open_on(Reach::Server(*addresses), Some(key), &[Handle::current()]).await?;
+    if options.verbose {
+        open.tell_unusable(&options.uplinks);
+    }
     let (target, other) = stack.inside_of(*addresses);
     let datagrams = start_client(*addresses, options.datagram_port, key, &options.uplinks)?;
     let question =

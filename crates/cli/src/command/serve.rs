@@ -151,6 +151,9 @@ pub fn serve(options: &ServeOptions) -> Result<(), Diagnostic> {
         // Dropped last, so that its threads outlive the rest.
         let workers = options.limits.start_workers()?;
         let open = options.stack.open_on(Reach::On(&ports), None, workers.runtimes()).await?;
+        if !options.stack.udp {
+            open.tell_unusable(&options.stack.uplinks);
+        }
         let verbosity = Verbosity::new(&options.limits);
         let to = options.to.as_ref().map_or("where clients ask to".to_owned(), Target::to_string);
         let config = ServerConfig {

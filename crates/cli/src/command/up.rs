@@ -203,6 +203,10 @@ async fn run(options: &UpOptions, mut server: Option<Server>) -> Result<(), Diag
     let workers = options.limits.start_workers()?;
     let roles = Roles::new(&options.care, &options.stack.roles.backups);
     let mut open = open(options, server.as_ref(), &roles, &workers).await?;
+    if server.is_some() {
+        // Otherwise those that carry datagrams are told of.
+        open.tell_unusable(&options.stack.uplinks);
+    }
     let addresses = server.as_ref().map(|server| server.addresses);
     let led = LedRoute::begin(options.route(addresses), options.stack.journal.as_deref(), open_device);
     let (led, device) = match led {
