@@ -179,6 +179,11 @@ pub fn start_client(
     Ok(client)
 }
 
+/// The addresses of datagrams of a server whose streams are at `server`; see [`start_client`].
+pub fn datagrams_at(server: ServerAddresses, port: Option<u16>) -> ServerAddresses {
+    server.at_port(port.unwrap_or(server.first().port().wrapping_add(1).max(1)))
+}
+
 /// A client and its background task.
 fn client(
     server: ServerAddresses,
@@ -186,9 +191,8 @@ fn client(
     key: &Key,
     interfaces: &[String],
 ) -> io::Result<(Client, impl Future<Output = io::Result<()>> + Send + 'static)> {
-    let port = port.unwrap_or(server.first().port().wrapping_add(1).max(1));
     let policy = build(TABLE, POLICY, &Settings::new()).map_err(io::Error::other)?;
-    let server = server.at_port(port);
+    let server = datagrams_at(server, port);
     Client::start(ClientConfig { server, key: *key.bytes(), interfaces: interfaces.to_vec(), policy })
 }
 

@@ -5,7 +5,7 @@ use crate::datagram::{Datagram, LARGEST_PAYLOAD, Unreachable};
 use crate::session::{ClientSession, ClientState, Counts};
 use crate::socket::{Sent, Socket};
 use crate::uplinks::{Change, Uplinks};
-use anabranch_host::Watch;
+use anabranch_host::{ServerAddresses, Watch};
 use anabranch_policy::time::{Duration, Instant};
 use anabranch_system::Clock;
 use core::fmt;
@@ -45,6 +45,8 @@ struct Inner {
     /// Interfaces used only while no other works, and interfaces not used.
     reserve: Vec<String>,
     barred: Vec<String>,
+    /// Other addresses of the server that the driver does not know yet.
+    moved: Option<ServerAddresses>,
     too_large: u64,
 }
 
@@ -101,7 +103,7 @@ impl Client {
         let clock = Clock::new();
         let session = ClientSession::new(key, u64::from_ne_bytes(number), policy, clock.now());
         let (lanes, reserve, barred) = (Vec::new(), Vec::new(), Vec::new());
-        let inner = Inner { session, lanes, reserve, barred, too_large: 0 };
+        let inner = Inner { session, lanes, reserve, barred, moved: None, too_large: 0 };
         let [wake, arrived, heard, failed] = [(); 4].map(|()| Notify::new());
         let shared = Arc::new(Shared { clock, inner: Mutex::new(inner), wake, arrived, heard, failed });
         let mut driver = Driver { shared: Arc::clone(&shared), readers: JoinSet::new(), uplinks: None };
@@ -143,6 +145,12 @@ impl Client {
         (inner.reserve, inner.barred) = (reserve.to_vec(), barred.to_vec());
         inner.reserve_paths(self.shared.clock.now());
         drop(inner);
+        self.shared.wake.notify_one();
+    }
+
+    /// From now on the server is at these addresses. A path to an address that is still among them stays as it is.
+    pub fn set_server(&self, server: ServerAddresses) {
+        self.shared.lock().moved = Some(server);
         self.shared.wake.notify_one();
     }
 
@@ -273,6 +281,10 @@ impl Driver {
                 inner.flush(now);
                 if inner.barred != barred {
                     barred.clone_from(&inner.barred);
+                    look = now;
+                }
+                if let (Some(server), Some((uplinks, _))) = (inner.moved.take(), &mut self.uplinks) {
+                    uplinks.set_server(server);
                     look = now;
                 }
                 (now, inner.session.poll_timeout())

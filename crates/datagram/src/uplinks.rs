@@ -74,6 +74,11 @@ impl Uplinks {
         self.barred = names;
     }
 
+    /// Sets where the server is.
+    pub fn set_server(&mut self, server: ServerAddresses) {
+        self.server = server;
+    }
+
     /// The changes since the last call.
     pub fn look(&mut self) -> io::Result<Vec<Change>> {
         let snapshot = Snapshot::take(&mut self.netlink)?;
@@ -233,6 +238,23 @@ pub(crate) mod tests {
         assert_eq!(uplinks.compare(&[lan]), []);
         uplinks.server = SERVER_IPV6.parse::<SocketAddr>().expect("an address").into();
         assert_eq!(uplinks.compare(&[interface("eth0", 2, true)]), []);
+    }
+
+    #[test]
+    fn another_address_of_the_server_moves_only_the_uplinks_that_lead_to_the_old_one() {
+        let mut uplinks = uplinks(&[]);
+        let [ipv4, ipv6, new] =
+            [SERVER, SERVER_IPV6, "[2001:db8::2]:4411"].map(|text| text.parse().expect("an address"));
+        uplinks.server = ServerAddresses::new(ipv4, &[ipv6]);
+        let (dsl, mut mobile) = (interface("eth0", 2, true), interface("wwan0", 3, true));
+        mobile.addresses = vec!["2001:db8:1::2".parse().expect("an address")];
+        mobile.routes.iter_mut().for_each(|route| route.destination = "::".parse().expect("an address"));
+        let both = [dsl, mobile];
+        assert_eq!(uplinks.compare(&both).len(), 2);
+        uplinks.set_server(ServerAddresses::new(ipv4, &[new]));
+        let opened = Change::Open { path: 1, interface: "wwan0".to_owned(), server: new };
+        assert_eq!(uplinks.compare(&both), [Change::Close { path: 1 }, opened]);
+        assert_eq!(uplinks.compare(&both), []);
     }
 
     /// As a network of mobile telephones without IPv4, beside a DSL line without IPv6.

@@ -1,11 +1,11 @@
 //! `anabranch proxy`: carries connections of programs on this host over several paths.
 
 use super::hang_up::{Taken, read_again};
-use super::server_move::moved;
+use super::server_move::{moved, tell};
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
-use crate::console::{event, print};
+use crate::console::print;
 use crate::datagrams::answering;
 use crate::ending::block_on;
 use crate::live::Live;
@@ -266,10 +266,11 @@ async fn follow_server(attached: &Attached, named: &Target, mut known: ServerAdd
         known_again(named, &uplinks).await
     };
     loop {
-        known = moved(known.first(), &find).await;
+        let now = moved(known, &find).await;
         if tells {
-            event(&format!("the server {named} is at {} now", known.first().ip()));
+            tell(named, known, now);
         }
+        known = now;
         attached.set_server(known);
     }
 }

@@ -7,7 +7,7 @@ use super::server_move::Lookout;
 use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Reach, RoleOptions, StackOptions, diagnostic};
 use crate::console::event;
-use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
+use crate::datagrams::{Said, answering, datagrams_at, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::secrets::read_key;
 use crate::server_name::{known, known_again};
@@ -224,7 +224,11 @@ async fn through(
     });
     let uplinks = || open.attached.paths().into_iter().map(|path| path.name).collect();
     let (addresses, port) = (*addresses, options.datagram_port);
-    let lookout = Lookout { named, addresses, key, port, uplinks: &uplinks, datagrams: &datagrams };
+    let change = |now: ServerAddresses| {
+        open.attached.set_server(now);
+        datagrams.set_server(datagrams_at(now, port));
+    };
+    let lookout = Lookout { named, addresses, key, port, uplinks: &uplinks, datagrams: &datagrams, change: &change };
     let carried = tokio::select! {
         status = carry(capture, &mut inside.child, signals) => status.map(Carried::Ended),
         moved = lookout.moved(async || known_again(named, &options.uplinks).await) => Ok(Carried::Moved(moved)),

@@ -8,7 +8,7 @@ use super::server_watch::{Hint, Question, Tell, watch};
 use crate::attachment::{Open, Reach, StackOptions, diagnostic};
 use crate::configuration::{ConfigurationOption, ReadAgain};
 use crate::console::{event, print};
-use crate::datagrams::{Said, answering, start_client, start_direct, watch_uplinks};
+use crate::datagrams::{Said, answering, datagrams_at, start_client, start_direct, watch_uplinks};
 use crate::ending::block_on;
 use crate::live::{asked_or_quit, hurry_when_asked_again};
 use crate::secrets::{is_readable, read_key};
@@ -342,7 +342,7 @@ impl Carrying<'_> {
         let asked = async {
             let moved = tokio::select! {
                 () = asked_or_quit(live) => None,
-                moved = moves(server, open, options.datagram_port, &way) => Some(moved),
+                moved = self.moves(server, open, &way) => Some(moved),
             };
             if moved.is_none() {
                 service_manager::stopping(control.drain());
@@ -382,6 +382,24 @@ impl Carrying<'_> {
         way.close();
         let moved = is_over.await.ok();
         Ok(End { counters, gone: moved.is_none(), moved: moved.flatten() })
+    }
+
+    /// Completes when the server's name resolves to another address.
+    async fn moves(&self, server: Option<&Server>, open: &Open, way: &Way) -> ServerAddresses {
+        let (Some(Server { named, addresses: known, key }), Way::Server(datagrams)) = (server, way) else {
+            return std::future::pending().await;
+        };
+        let uplinks = || -> Vec<String> { open.attached.paths().into_iter().map(|path| path.name).collect() };
+        let port = self.options.datagram_port;
+        let change = |now: ServerAddresses| {
+            if let Err(error) = self.led.set_servers(now.iter().map(|address| address.ip()).collect()) {
+                event(&error.to_string());
+            }
+            open.attached.set_server(now);
+            datagrams.set_server(datagrams_at(now, port));
+        };
+        let lookout = Lookout { named, addresses: *known, key, port, uplinks: &uplinks, datagrams, change: &change };
+        lookout.moved(async || addresses(named, &uplinks()).await).await
     }
 
     fn capture(&self, server: Option<&Server>, open: &Open, way: &Way) -> Result<Capture, Diagnostic> {
@@ -472,14 +490,4 @@ async fn tell_restorations(led: &LedRoute) -> Infallible {
         }
         known = now;
     }
-}
-
-/// Completes when the server's name resolves to another address.
-async fn moves(server: Option<&Server>, open: &Open, port: Option<u16>, way: &Way) -> ServerAddresses {
-    let (Some(Server { named, addresses: known, key }), Way::Server(datagrams)) = (server, way) else {
-        return std::future::pending().await;
-    };
-    let uplinks = || -> Vec<String> { open.attached.paths().into_iter().map(|path| path.name).collect() };
-    let lookout = Lookout { named, addresses: *known, key, port, uplinks: &uplinks, datagrams };
-    lookout.moved(async || addresses(named, &uplinks()).await).await
 }
