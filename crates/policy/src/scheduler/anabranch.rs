@@ -41,7 +41,7 @@
 //! **Outstanding data** is duplicated on another subflow that can send now if nothing new can be sent: because the window is closed
 //! or the sender found it lost, if it is answered there before it is expected from the sender; because there is nothing new, if it is
 //! answered there 10 ms before; in any case if it is overdue.
-//! At the end of what was written, the last 8 segments are duplicated at once where the sender loses
+//! At the end of what was written, the last 4 segments are duplicated at once where the sender loses
 //! segments and the second path is not much slower: the loss of a tail costs a timeout.
 //!
 //! Data with a deadline is duplicated on its own subflow where that loses segments, if a retransmission would be too late:
@@ -87,7 +87,7 @@ use plan::Plan;
 /// Smoothed round trips after which a loss is known: one, and a quarter for what may have been reordered (RFC 8985, section 6.2).
 const KNOWN: f64 = 1.25;
 /// Segments at the end of what was written that may be duplicated.
-const TAIL: u64 = 8;
+const TAIL: u64 = 4;
 /// Share of segments lost from which on the tail is duplicated.
 const LOSSY: f64 = 0.002;
 /// Seconds that data may wait for more to share a mapping with.
