@@ -97,14 +97,7 @@ fn a_new_syn_to_a_port_where_nobody_listens_is_acknowledged_and_the_wait_goes_on
     for forgotten in [false, true] {
         for syn in ["S 90000:90000 mss 1000", "S 90000:90000 mss 1000 ts 1101/0"] {
             let mut t = Transcript::connecting(stamped());
-            let first = t.hear();
-            (t.initial, t.stamp) = (first.segment.seq.0, first.segment.options.timestamps.map(|stamps| stamps.value));
-            t.peer("SA 0:0 ack 1 mss 1000 sackok ts 1000/0");
-            t.expect("A 1:1 ack 1");
-            t.close();
-            t.expect("FA 1:1 ack 1");
-            t.peer("FA 1:1 ack 2 ts 1100/0");
-            t.expect("A 2:2 ack 2");
+            live(&mut t, 1_099);
             if forgotten {
                 t.forget();
             }
@@ -204,15 +197,21 @@ fn in_turn(low: u16, high: u16) -> Transcript {
 /// Opens a connection and leaves it in TIME-WAIT; returns its SYN.
 fn come_and_go(t: &mut Transcript) -> Packet {
     t.connect(stamped());
+    let syn = live(t, 500);
+    t.forget();
+    syn
+}
+
+/// Opens the connection of which the SYN is next, with a peer whose clock shows `stamp`, and closes it up to TIME-WAIT; returns that SYN.
+fn live(t: &mut Transcript, stamp: u32) -> Packet {
     let syn = t.hear();
     (t.initial, t.stamp) = (syn.segment.seq.0, syn.segment.options.timestamps.map(|stamps| stamps.value));
-    t.peer("SA 0:0 ack 1 mss 1000 sackok ts 500/0");
+    t.peer(&format!("SA 0:0 ack 1 mss 1000 sackok ts {stamp}/0"));
     t.expect("A 1:1 ack 1");
     t.close();
     t.expect("FA 1:1 ack 1");
-    t.peer("FA 1:1 ack 2 ts 501/0");
+    t.peer(&format!("FA 1:1 ack 2 ts {}/0", stamp + 1));
     t.expect("A 2:2 ack 2");
-    t.forget();
     syn
 }
 
