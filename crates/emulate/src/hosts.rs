@@ -246,7 +246,7 @@ fn furnish(
         let ends = ends.map_err(system("a TUN device could not be made"))?;
         config.settings.iter().try_for_each(|(key, value)| set(key, value))?;
         ip("-4", &script.ipv4)?;
-        if !is_ipv6_disabled() {
+        if has_ipv6() {
             ip("-6", &script.ipv6)?;
         }
         Ok(ends)
@@ -254,9 +254,9 @@ fn furnish(
     host.run(work).map_err(system("a network namespace could not be entered"))?
 }
 
-/// Whether the calling thread's namespace has no IPv6 by its settings.
-fn is_ipv6_disabled() -> bool {
-    fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value.trim() == "1")
+/// Whether devices in the calling thread's namespace take addresses of IPv6: the kernel has it, and the settings do not disable it.
+pub(super) fn has_ipv6() -> bool {
+    fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value.trim() != "1")
 }
 
 /// Writes a setting of the calling thread's namespace.

@@ -2,7 +2,7 @@
 //! descriptors keep them alive, so nothing outlives the program.
 
 use super::air::{Air, AntennaId, ChannelModel, Hardware};
-use super::hosts::{HostsError, NO_ADDRESSES, end, ip, set, system};
+use super::hosts::{HostsError, NO_ADDRESSES, end, has_ipv6, ip, set, system};
 use anabranch_sim::radio::Position;
 use anabranch_stack::device::open_tap;
 use anabranch_system::Namespace;
@@ -170,8 +170,7 @@ fn furnish(config: &MeshConfig, node: usize) -> Result<Vec<OwnedFd>, HostsError>
         ("net.ipv4.fib_multipath_hash_policy", "1"),
     ];
     settings.iter().try_for_each(|(key, value)| set(key, value))?;
-    let has_ipv6 = Path::new(NO_ADDRESSES).exists();
-    if has_ipv6 {
+    if Path::new(NO_ADDRESSES).exists() {
         // Link-local addresses derived from the hardware address; no duplicate detection, since the hardware addresses
         // are unique.
         fs::write(NO_ADDRESSES, "0").map_err(system("IPv6 could not be set up"))?;
@@ -197,7 +196,7 @@ fn furnish(config: &MeshConfig, node: usize) -> Result<Vec<OwnedFd>, HostsError>
         let _ = writeln!(ipv6_script, "address add {}/64 dev {name} nodad", ipv6(channel, node));
     }
     ip("-4", &ipv4_script)?;
-    if has_ipv6 {
+    if has_ipv6() {
         ip("-6", &ipv6_script)?;
     }
     Ok(ends)
