@@ -4,8 +4,8 @@
 use super::options::{EmulateOptions, missing_in_capture, programs_with, setting};
 use crate::console::remark;
 use anabranch_emulate::{
-    AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, SessionError,
-    mesh, run,
+    AntennaId, Capture, ChannelModel, Ending, Ether, EtherReport, Hosts, Mesh, MeshConfig, Node, Routers, Session,
+    SessionError, mesh, run,
 };
 use anabranch_lab::files::write;
 use anabranch_lab::scenario::Scenario;
@@ -83,14 +83,11 @@ pub fn emulate(options: &EmulateOptions, scenario: &Scenario, network: &model::M
             scenario.name, options.seed, counters.frames, counters.landed, counters.refused, counters.undelivered
         ));
     }
-    if let Some(warning) = report.captured.as_ref().and_then(missing_in_capture) {
-        remark(&format!("warning: {warning}"));
-    }
+    let server_failed = outcome.as_ref().ok().and_then(Session::warning);
+    let warnings = report.captured.as_ref().and_then(missing_in_capture).into_iter().chain(server_failed);
+    warnings.for_each(|warning| remark(&format!("warning: {warning}")));
     match outcome {
-        Ok(session) => {
-            session.warning().iter().for_each(|warning| remark(&format!("warning: {warning}")));
-            Ok(session.ending.code())
-        }
+        Ok(session) => Ok(session.ending.code()),
         Err(error @ SessionError::Program { .. }) => {
             remark(&format!("error: {error}"));
             Ok(error.code())
